@@ -1,0 +1,275 @@
+"""Commands that compare with a broker and change it: plan, apply, destroy."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from delayctl.cli import exit_codes, views
+from delayctl.cli.inputs import read_text
+from delayctl.cli.options import (
+    Connection,
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+    topology_argument,
+)
+from delayctl.topology.access import Access
+from delayctl.topology.broker import RabbitBroker
+from delayctl.topology.diff import at_stake, diff, empty_topology, fingerprint
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted, StalePlan
+from delayctl.topology.execute import Outcome, execute
+from delayctl.topology.expand import expand
+from delayctl.topology.live import Live
+from delayctl.topology.lock import hold_lock
+from delayctl.topology.management import Management
+from delayctl.topology.model import Topology
+from delayctl.topology.plan import Plan
+from delayctl.topology.plan_file import dump_plan, load_plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """One virtual host of one broker, and what is known of it without reading it."""
+
+    access: Access
+    vhost: str
+    management: Management | None
+
+    @contextmanager
+    def broker(self) -> Iterator[RabbitBroker]:
+        with RabbitBroker(self.access, self.management) as broker:
+            yield broker
+
+    def plan(self, desired: Topology, accept_loss: tuple[str, ...] = ()) -> tuple[Plan, str]:
+        """Read the broker and compare; also says which version it is."""
+        with self.broker() as broker:
+            if self.management is None:
+                return self._blind_plan(desired, broker), ""
+            live = self.management.read(desired.prefix)
+            live = replace(live, backlog={name: broker.backlog(name) for name in at_stake(desired, live)})
+        return diff(desired, live, vhost=self.vhost, accept_loss=accept_loss), live.version
+
+    def _blind_plan(self, desired: Topology, broker: RabbitBroker) -> Plan:
+        """Everything is declared and nothing removed: over AMQP alone nothing can be looked at."""
+        if desired.policies:
+            raise ManagementUnavailable(
+                "settings: policy needs the management API, since AMQP knows no policies",
+                fix="give --management-url, or write settings: arguments",
+            )
+        for reference in desired.existing:
+            broker.check(reference)
+        return diff(replace(desired, existing=()), Live(), vhost=self.vhost)
+
+    def check_fresh(self, plan: Plan) -> None:
+        """Raise StalePlan where the broker is no longer as it was planned for."""
+        if self.management is None:
+            return
+        live = self.management.read(plan.prefix)
+        if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
+            raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
+
+
+def _host(connection: Connection, vhost: str, *, use_management: bool = True) -> _Host:
+    access = connection.access.at(vhost)
+    return _Host(access, vhost, Management(access, vhost) if use_management else None)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl plan topology.yaml
+  delayctl plan topology.yaml --detailed-exitcode      # 2: changes are pending
+  delayctl plan topology.yaml --out today.plan && delayctl apply --plan today.plan
+"""
+)
+@topology_argument
+@click.option("--out", metavar="FILE", help="Save the plan, to apply it later.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 when the broker differs from the file.")
+@click.option(
+    "--accept-loss", multiple=True, metavar="NAME", help="Plan the change of this object although messages are lost; may be repeated."
+)
+@output_option
+@template_options
+@connection_options
+def plan(topology: str, out: str | None, detailed_exitcode: bool, accept_loss: tuple[str, ...], output: str, **options: Any) -> int:
+    """Show what apply would change on the broker, and what it would refuse."""
+    connection, spec = connection_from(options), spec_from(topology, options)
+    host = _host(connection, connection.vhost_for(spec))
+    made, version = host.plan(expand(spec), accept_loss)
+    click.echo(_shown_plan(made, topology, version, output))
+    if out:
+        _save(made, out)
+    return exit_codes.CHANGES_PENDING if detailed_exitcode and not made.is_empty else exit_codes.DONE
+
+
+def _shown_plan(made: Plan, source: str, version: str, output: str) -> str:
+    if output == "json":
+        return views.to_json_text(views.plan_json(made, version=version))
+    return views.plan_text(made, source=source, version=version)
+
+
+def _save(made: Plan, out: str) -> None:
+    try:
+        Path(out).write_text(dump_plan(made), encoding="utf-8")
+    except OSError as error:
+        raise DelayctlError(f"the plan can't be saved: {error.strerror}", where=out, fix="name a place that can be written") from error
+    click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
+
+
+def _duration(_: click.Context, parameter: click.Parameter, text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}: write 0s, 30s or 5m", param=parameter) from error
+
+
+_apply_options = (
+    click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+    click.option(
+        "--accept-loss", multiple=True, metavar="NAME", help="Go ahead with this object although messages are lost; may be repeated."
+    ),
+    click.option(
+        "--lock-timeout", default="10s", show_default=True, callback=_duration, metavar="DURATION", help="How long to wait for another run."
+    ),
+)
+
+
+def _with_apply_options(command: Any) -> Any:
+    for option in _apply_options:
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl apply topology.yaml
+  delayctl apply topology.yaml --yes --url amqps://ops@mq.example.com/ --credentials-file ops.yaml
+  delayctl apply --plan today.plan --yes
+"""
+)
+@topology_argument
+@click.option("--plan", "plan_file", metavar="FILE", help="Apply a plan that was saved with 'plan --out'.")
+@click.option("--no-management", is_flag=True, help="Use AMQP alone: declare everything, look at nothing, remove nothing.")
+@_with_apply_options
+@output_option
+@template_options
+@connection_options
+def apply(topology: str, plan_file: str | None, no_management: bool, output: str, **options: Any) -> int:
+    """Bring the broker to what TOPOLOGY says: show the plan, ask, and carry it out."""
+    connection = connection_from(options)
+    if plan_file:
+        return _apply_saved(connection, plan_file, output, options)
+    spec = spec_from(topology, options)
+    host = _host(connection, connection.vhost_for(spec), use_management=not no_management)
+    host = host if no_management else _with_what_answers(host, spec.prefix)
+    if host.management is None:
+        click.echo("Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True)
+    return _run(host, expand(spec), topology, output, options)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl destroy topology.yaml
+  delayctl destroy topology.yaml --yes --accept-loss delay.5m.queue
+"""
+)
+@topology_argument
+@_with_apply_options
+@output_option
+@template_options
+@connection_options
+def destroy(topology: str, output: str, **options: Any) -> int:
+    """Remove what was applied for TOPOLOGY; queues that hold messages are kept, unless named."""
+    connection, spec = connection_from(options), spec_from(topology, options)
+    return _run(_host(connection, connection.vhost_for(spec)), empty_topology(spec.prefix), "an empty topology", output, options)
+
+
+def _with_what_answers(host: _Host, prefix: str) -> _Host:
+    """The host without its management API where that is off or closed to this user."""
+    assert host.management is not None
+    try:
+        host.management.read_record(prefix)
+    except (ManagementUnavailable, NotPermitted) as error:
+        click.echo(f"Warning: {error.what}", err=True)
+        return replace(host, management=None)
+    return host
+
+
+def _run(host: _Host, desired: Topology, source: str, output: str, options: dict[str, Any]) -> int:
+    accept_loss = options["accept_loss"]
+    if options["yes"]:
+        with _locked(host, desired.prefix, options) as keep_lock:
+            made, version = host.plan(desired, accept_loss)
+            return _carry_out(host, made, output, keep_lock, _shown_plan(made, source, version, output))
+    made, version = host.plan(desired, accept_loss)
+    shown = _shown_plan(made, source, version, output)
+    if made.changes and not made.is_blocked:
+        if output == "text":
+            click.echo(shown)
+            shown = ""
+        _ask()
+    with _locked(host, desired.prefix, options) as keep_lock:
+        host.check_fresh(made)
+        return _carry_out(host, made, output, keep_lock, shown)
+
+
+def _apply_saved(connection: Connection, plan_file: str, output: str, options: dict[str, Any]) -> int:
+    made = load_plan(read_text(plan_file), file=plan_file)
+    host = _host(connection, made.vhost)
+    shown = _shown_plan(made, plan_file, "", output)
+    if not options["yes"] and made.changes:
+        click.echo(shown)
+        shown = ""
+        _ask()
+    with _locked(host, made.prefix, options) as keep_lock:
+        host.check_fresh(made)
+        return _carry_out(host, made, output, keep_lock, shown)
+
+
+def _locked(host: _Host, prefix: str, options: dict[str, Any]) -> Any:
+    def tell() -> None:
+        click.echo("Another delayctl is changing this topology; waiting for it …", err=True)
+
+    return hold_lock(host.access, prefix, wait_s=options["lock_timeout"].ms / 1000, on_wait=tell)
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("apply asks before it changes anything, and there is no terminal to ask on: give --yes")
+    click.confirm("Apply these changes?", abort=True, err=True)
+
+
+def _carry_out(host: _Host, made: Plan, output: str, keep_lock: Any, shown: str) -> int:
+    """Execute a plan and print it, one line per change as it happens."""
+    text = output == "text"
+    if shown and text:
+        click.echo(shown)
+    if made.is_blocked:
+        if not text:
+            click.echo(shown)
+        return exit_codes.FAILED
+    outcomes: list[Outcome] = []
+    with host.broker() as broker:
+        try:
+            for outcome in execute(made, broker, keep_lock=keep_lock):
+                outcomes.append(outcome)
+                if text:
+                    click.echo(views.outcome_text(outcome))
+        except BrokerError as error:
+            click.echo(str(error), err=True)
+            return exit_codes.PARTLY_APPLIED if outcomes else exit_codes.FAILED
+    if not text:
+        click.echo(views.to_json_text({**views.plan_json(made, version=""), "outcomes": views.outcomes_json(outcomes)}))
+    elif made.changes or made.refusals:
+        click.echo(views.applied_text(made, outcomes))
+    return exit_codes.after_apply(made, outcomes)

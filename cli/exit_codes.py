@@ -1,0 +1,20 @@
+"""What the exit code says."""
+
+from collections.abc import Sequence
+
+from delayctl.topology.execute import Done, Outcome
+from delayctl.topology.plan import Plan
+
+DONE = 0
+FAILED = 1
+CHANGES_PENDING = 2  # Only with `plan --detailed-exitcode`.
+PARTLY_APPLIED = 3
+USAGE = 64
+
+
+def after_apply(plan: Plan, outcomes: Sequence[Outcome]) -> int:
+    """0 when all is as the file says, 3 when some of it is, 1 when nothing could be done."""
+    done = sum(isinstance(outcome, Done) for outcome in outcomes)
+    if done == len(plan.changes) and not plan.refusals:
+        return DONE
+    return PARTLY_APPLIED if done else FAILED

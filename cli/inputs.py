@@ -1,0 +1,57 @@
+"""Files and options to values."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from delayctl.topology.errors import DelayctlError, InvalidTopology, Location, Problem
+from delayctl.topology.parse import read_spec
+from delayctl.topology.render import Rendered, render
+from delayctl.topology.source import load, plain
+from delayctl.topology.spec import Spec
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+
+
+def read_text(file: str) -> str:
+    """A file's text, or InvalidTopology with the reason."""
+    try:
+        content = Path(file).read_bytes()
+    except OSError as error:
+        fix = "check the path, or start with: delayctl init" if isinstance(error, FileNotFoundError) else "name a readable file"
+        raise InvalidTopology([Problem(f"the file can't be read: {error.strerror}", Location(file), fix)]) from error
+    if len(content) > MAX_FILE_BYTES:
+        problem = Problem(f"the file is larger than {MAX_FILE_BYTES} bytes", Location(file), "use a template loop instead of listing")
+        raise InvalidTopology([problem])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        problem = Problem(f"byte 0x{content[error.start]:02x} is not UTF-8", Location(file, line), "save the file as UTF-8")
+        raise InvalidTopology([problem]) from error
+
+
+def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> dict[str, object]:
+    """The names a template may use: files first, then --set, the later winning."""
+    values: dict[str, object] = {}
+    for file in values_files:
+        text = read_text(file)
+        content = plain(load(Rendered(file, text, tuple(range(1, text.count("\n") + 2)))))
+        if not isinstance(content, dict):
+            raise DelayctlError("a values file must be a mapping", where=file, fix="write 'name: value' lines")
+        values |= content
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not sign or not name.isidentifier():
+            raise DelayctlError(f"--set {assignment.partition('=')[0]!r} is not NAME=VALUE", fix="write --set region=eu")
+        values[name] = plain(load(Rendered(f"--set {name}", value, (1,)))) if value else ""
+    return values
+
+
+def read_topology_file(file: str, values: dict[str, object]) -> Spec:
+    """Read, render and parse a topology file."""
+    return read_spec(read_text(file), values, file=file)
+
+
+def render_file(file: str, values: dict[str, object]) -> Rendered:
+    """Read and render a topology file."""
+    return render(read_text(file), values, file=file)

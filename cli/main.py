@@ -1,0 +1,78 @@
+"""The command `delayctl`: the one place that turns errors into text and a code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+import delayctl
+from delayctl.cli import exit_codes
+from delayctl.cli.changes import apply, destroy, plan
+from delayctl.cli.offline import init, render, schema, validate
+from delayctl.topology.errors import DelayctlError
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="""\b
+Examples:
+  delayctl init                     # write a commented topology.yaml
+  delayctl plan topology.yaml       # what would change on the broker
+  delayctl apply topology.yaml      # show it, ask, do it
+
+\b
+The broker is named by --url or DELAYCTL_URL (default amqp://guest:guest@127.0.0.1:5672/).
+Exit codes: 0 done, 1 failed, 2 changes pending (plan --detailed-exitcode), 3 partly applied, 64 usage.
+""",
+)
+@click.version_option(delayctl.__version__, prog_name="delayctl")
+def cli() -> None:
+    """Delayed and retried messages on RabbitMQ, from one file."""
+
+
+for _command in (init, render, validate, schema, plan, apply, destroy):
+    cli.add_command(_command)
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(main(arguments))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; whatever happens, the answer is a code and never a traceback."""
+    try:
+        code = cli.main(args=arguments, prog_name="delayctl", standalone_mode=False)
+        return code if isinstance(code, int) else exit_codes.DONE
+    except click.UsageError as error:
+        error.show()
+        return exit_codes.USAGE
+    except click.Abort:
+        click.echo("\nStopped. Nothing further is changed; run the same command again to complete it.", err=True)
+        return exit_codes.FAILED
+    except click.ClickException as error:
+        error.show()
+        return exit_codes.FAILED
+    except DelayctlError as error:
+        click.echo(str(error), err=True)
+        return exit_codes.FAILED
+    except BrokenPipeError:
+        # The reader has gone (`| head`); nothing more can be said on stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.FAILED
+    except Exception as error:  # noqa: BLE001 (the last line of defence against a traceback)
+        return _unforeseen(error)
+
+
+def _unforeseen(error: Exception) -> int:
+    if os.environ.get("DELAYCTL_TRACEBACK"):
+        traceback.print_exc()
+    else:
+        click.echo(
+            f"Error: delayctl met something it did not foresee: {type(error).__name__}\n"
+            "  fix: this is a bug, please report it; DELAYCTL_TRACEBACK=1 shows where it happened",
+            err=True,
+        )
+    return exit_codes.FAILED

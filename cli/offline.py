@@ -1,0 +1,145 @@
+"""Commands that need no broker: init, render, validate, schema."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+from jinja2 import Environment, StrictUndefined
+
+from delayctl.cli.inputs import render_file, template_values
+from delayctl.cli.options import output_option, spec_from, template_options, topology_argument
+from delayctl.cli.views import to_json_text
+from delayctl.topology.duration import MAX_TTL_MS, Duration
+from delayctl.topology.errors import DelayctlError, InvalidTopology
+from delayctl.topology.expand import expand
+from delayctl.topology.model import Topology
+from delayctl.topology.spec import DEFAULT_LEVELS, Spec
+from delayctl.topology.wording import plural
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl init
+  delayctl init shop.yaml --from-rocketmq "1s 5s 10s 30s 1m 2m"
+"""
+)
+@click.argument("file", default="topology.yaml", type=click.Path())
+@click.option("--from-rocketmq", metavar="LEVELS", help="Take the levels from a RocketMQ messageDelayLevel string.")
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+def init(file: str, from_rocketmq: str | None, force: bool) -> int:
+    """Write a commented topology FILE to start from."""
+    levels = list(DEFAULT_LEVELS) if from_rocketmq is None else _rocketmq_levels(from_rocketmq)
+    template = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False).from_string(  # noqa: S701 (YAML, not HTML)
+        files("delayctl.cli").joinpath("topology.yaml.j2").read_text(encoding="utf-8")
+    )
+    text = template.render(levels=levels, last=levels[-1], rocketmq=from_rocketmq)
+    try:
+        with Path(file).open("w" if force else "x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError as error:
+        raise DelayctlError("the file is there already", where=file, fix="name another file, or overwrite it with --force") from error
+    except OSError as error:
+        raise DelayctlError(f"the file can't be written: {error.strerror}", where=file, fix="name a place that can be written") from error
+    click.echo(f"Wrote {file}. Next: delayctl validate {file}, then delayctl plan {file}.")
+    return 0
+
+
+def _rocketmq_levels(text: str) -> list[str]:
+    levels = text.split()
+    fix = 'write them as RocketMQ does, such as "1s 5s 10s 30s 1m"'
+    for level in levels:
+        try:
+            duration = Duration.parse(level)
+        except ValueError as error:
+            raise DelayctlError(f"--from-rocketmq: {error}", fix=fix) from error
+        if not 1 <= duration.ms <= MAX_TTL_MS:
+            raise DelayctlError(f"--from-rocketmq: {level} is out of range", fix=f"choose 1ms to {Duration(MAX_TTL_MS)}")
+    if not levels or len(set(levels)) < len(levels):
+        raise DelayctlError("--from-rocketmq names no level, or one twice", fix=fix)
+    return levels
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl render topology.yaml
+  delayctl render topology.yaml --set region=eu --values prod.yaml
+"""
+)
+@topology_argument
+@template_options
+def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str, ...]) -> int:
+    """Print TOPOLOGY after templating."""
+    click.echo(render_file(topology, template_values(values_files, assignments)).text, nl=False)
+    return 0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl validate topology.yaml
+  delayctl validate topology.yaml --output json
+"""
+)
+@topology_argument
+@template_options
+@output_option
+def validate(topology: str, output: str, **options: Any) -> int:
+    """Check TOPOLOGY without a broker; every problem is reported, with line and fix."""
+    try:
+        spec = spec_from(topology, options)
+    except InvalidTopology as error:
+        if output == "text":
+            raise
+        click.echo(to_json_text({"valid": False, "problems": problems_json(error)}))
+        return 1
+    desired = expand(spec)
+    click.echo(to_json_text(_valid_json(spec, desired)) if output == "json" else _valid_text(topology, spec, desired))
+    return 0
+
+
+def problems_json(error: InvalidTopology) -> list[dict[str, Any]]:
+    """Problems as programs read them."""
+    return [
+        {"message": problem.message, "file": problem.location.file, "line": problem.location.line, "fix": problem.fix}
+        for problem in error.problems
+    ]
+
+
+def _valid_text(file: str, spec: Spec, desired: Topology) -> str:
+    counts = (
+        plural(len(spec.levels), "level"),
+        plural(len(desired.exchanges), "exchange"),
+        plural(len(desired.queues), "queue"),
+        plural(len(desired.bindings), "binding"),
+        *([f"{len(desired.policies)} policies"] if desired.policies else []),
+    )
+    return f"{file} is valid: {', '.join(counts)}."
+
+
+def _valid_json(spec: Spec, desired: Topology) -> dict[str, Any]:
+    return {
+        "valid": True,
+        "levels": {level.name: level.ttl.ms for level in spec.levels},
+        "exchanges": [exchange.name for exchange in desired.exchanges],
+        "queues": [queue.name for queue in desired.queues],
+        "bindings": len(desired.bindings),
+        "policies": [policy.name for policy in desired.policies],
+        "existing": [reference.name for reference in desired.existing],
+    }
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  delayctl schema > topology.schema.json
+  # then, at the top of topology.yaml:
+  # yaml-language-server: $schema=topology.schema.json
+"""
+)
+def schema() -> int:
+    """Print the JSON Schema of topology.yaml, for editors."""
+    click.echo(files("delayctl.topology").joinpath("schema.json").read_text(encoding="utf-8"), nl=False)
+    return 0

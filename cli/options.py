@@ -1,0 +1,104 @@
+"""Options that several commands share, and what they say together."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from delayctl.cli.inputs import read_topology_file, template_values
+from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
+from delayctl.topology.errors import DelayctlError
+from delayctl.topology.spec import Spec
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+topology_argument = click.argument("topology", default="topology.yaml", type=click.Path())
+output_option = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How the answer is printed."
+)
+
+
+def template_options(command: Command) -> Command:
+    """--set and --values."""
+    for option in (
+        click.option("--values", "values_files", multiple=True, metavar="FILE", help="YAML file of template values; may be repeated."),
+        click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One template value; may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def connection_options(command: Command) -> Command:
+    """All that says where the broker is and how to get in."""
+    for option in (
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0.1),
+            default=10.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait for an answer.",
+        ),
+        click.option("--insecure", is_flag=True, help="Do not verify the broker's certificate."),
+        click.option("--key-file", metavar="FILE", envvar="DELAYCTL_KEY_FILE", help="Key of the client certificate (PEM)."),
+        click.option("--cert-file", metavar="FILE", envvar="DELAYCTL_CERT_FILE", help="Client certificate (PEM)."),
+        click.option("--ca-file", metavar="FILE", envvar="DELAYCTL_CA_FILE", help="CA that signed the broker's certificate (PEM)."),
+        click.option(
+            "--credentials-file", metavar="FILE", envvar="DELAYCTL_CREDENTIALS_FILE", help="File with username: and password: lines."
+        ),
+        click.option("--vhost", envvar="DELAYCTL_VHOST", metavar="NAME", help="Virtual host; overrides the file and the URL."),
+        click.option(
+            "--management-url",
+            envvar="DELAYCTL_MANAGEMENT_URL",
+            metavar="URL",
+            help="Management API.  [default: same host, port 15672 or 15671]",
+        ),
+        click.option(
+            "--url",
+            envvar="DELAYCTL_URL",
+            default=DEFAULT_URL,
+            metavar="URL",
+            help="Broker, amqp:// or amqps://.  [default: amqp://127.0.0.1:5672/]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The connection options of a command, as they were given."""
+
+    access: Access
+    vhost_option: str | None
+
+    def vhost_for(self, spec: Spec) -> str:
+        """The one virtual host that options, URL and file agree on."""
+        if self.vhost_option:
+            return self.vhost_option
+        if spec.vhost and self.access.vhost and spec.vhost != self.access.vhost:
+            raise DelayctlError(
+                f"the URL names virtual host '{self.access.vhost}', the file '{spec.vhost}'",
+                fix="remove one of them, or decide with --vhost",
+            )
+        return spec.vhost or self.access.vhost or "/"
+
+
+def connection_from(options: dict[str, Any]) -> Connection:
+    """Take the connection options out of a command's options."""
+    tls = Tls(options.pop("ca_file"), options.pop("cert_file"), options.pop("key_file"), verify=not options.pop("insecure"))
+    access = access_from(
+        options.pop("url"),
+        management_url=options.pop("management_url"),
+        credentials=credentials_from(options.pop("credentials_file"), os.environ),
+        tls=tls,
+        timeout_s=options.pop("timeout"),
+    )
+    return Connection(access, options.pop("vhost"))
+
+
+def spec_from(topology: str, options: dict[str, Any]) -> Spec:
+    """Read the topology file with the template options of a command."""
+    return read_topology_file(topology, template_values(options.pop("values_files"), options.pop("assignments")))

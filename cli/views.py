@@ -1,0 +1,214 @@
+"""Values to text or JSON. Pure: nothing is read, nothing is printed."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+import click
+
+from delayctl.topology.arguments import queue_arguments
+from delayctl.topology.duration import Duration
+from delayctl.topology.execute import Done, Failed, Outcome, Skipped
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Settings, Table, thaw
+from delayctl.topology.plan import Change, Create, Delete, Difference, Plan, Refusal, Replace, Update, label, resource_of
+
+_SYMBOLS: dict[type[Change], tuple[str, str]] = {
+    Create: ("+", "green"),
+    Update: ("~", "yellow"),
+    Replace: ("-/+", "yellow"),
+    Delete: ("-", "red"),
+}
+_PAST = {Create: "created", Update: "updated", Replace: "replaced", Delete: "deleted"}
+_ACTIONS = {Create: "create", Update: "update", Replace: "replace", Delete: "delete"}
+
+
+def plan_text(plan: Plan, *, source: str, version: str) -> str:
+    """A plan as people read it."""
+    lines = [*_warning_lines(plan.warnings)]
+    if plan.is_empty:
+        return "\n".join([*lines, f"No changes. The broker matches {source}."])
+    where = f"virtual host {plan.vhost}" + (f", RabbitMQ {version}" if version else "")
+    body = [line for change in plan.changes for line in _change_lines(change)]
+    refused = [line for refusal in plan.refusals for line in _refusal_lines(refusal)]
+    blocked = ["", "Nothing is applied before this is mended."] if plan.is_blocked else []
+    return "\n".join([f"{source} → {where}", "", *body, *refused, "", *lines, _summary(plan), *blocked])
+
+
+def _change_lines(change: Change) -> Iterator[str]:
+    symbol, colour = _SYMBOLS[type(change)]
+    resource = resource_of(change)
+    described = f"  ({_described(resource)})" if isinstance(change, Create) and _described(resource) else ""
+    loss = "  and loses what it holds" if isinstance(change, Replace | Delete) and change.accept_loss else ""
+    yield f"  {click.style(f'{symbol:>3}', fg=colour)} {label(resource)}{described}{loss}"
+    if isinstance(change, Update | Replace):
+        yield from _difference_lines(change.differences)
+
+
+def _refusal_lines(refusal: Refusal) -> Iterator[str]:
+    yield f"  {click.style('  !', fg='red')} {refusal.subject}: {refusal.reason}"
+    yield from _difference_lines(refusal.differences)
+    yield f"        fix: {refusal.fix}"
+
+
+def _difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
+    for difference in differences:
+        yield f"        {difference.field}: {_shown(difference.live)} → {_shown(difference.desired)}"
+
+
+def _warning_lines(warnings: Sequence[str]) -> Iterator[str]:
+    for warning in warnings:
+        yield f"{click.style('Warning:', fg='yellow')} {warning}"
+    if warnings:
+        yield ""
+
+
+def _summary(plan: Plan) -> str:
+    counts = Counter(type(change) for change in plan.changes)
+    refused = f" {len(plan.refusals)} refused." if plan.refusals else ""
+    return f"Plan: {counts[Create]} to add, {counts[Update]} to change, {counts[Replace]} to replace, {counts[Delete]} to delete.{refused}"
+
+
+def _described(resource: Resource) -> str:
+    match resource:
+        case Exchange():
+            return resource.type + (f", alternate {resource.alternate}" if resource.alternate else "")
+        case Queue():
+            return _settings_text(resource.settings)
+        case Policy():
+            return ", ".join(f"{name} {thaw(value)}" for name, value in resource.definition)
+        case Binding():
+            return ""
+        case _:
+            assert_never(resource)
+
+
+def _settings_text(settings: Settings) -> str:
+    words = [
+        settings.type,
+        settings.ttl and f"ttl {settings.ttl}",
+        settings.max_length and f"max-length {settings.max_length}",
+        settings.max_bytes and f"max-bytes {settings.max_bytes}",
+        settings.overflow,
+        settings.dead_letter_strategy,
+        settings.dead_letter_exchange and f"then to {settings.dead_letter_exchange}",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _shown(value: object) -> str:
+    if value is None or value == ():
+        return "not set"
+    if isinstance(value, Duration):
+        return f"{value.ms} ({value})"
+    if isinstance(value, tuple | Table):
+        return json.dumps(_arguments(value) if isinstance(value, tuple) else thaw(value), ensure_ascii=False)
+    return str(value)
+
+
+def _arguments(value: tuple[Any, ...]) -> object:
+    return {name: thaw(inner) for name, inner in value}
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """One line for what became of a change, more where it failed."""
+    what = label(resource_of(outcome.change))
+    match outcome:
+        case Done():
+            return f"{_PAST[type(outcome.change)]} {what}"
+        case Failed(error=error):
+            fix = f"\n  fix: {error.fix}" if error.fix else ""
+            return f"{click.style('failed', fg='red')} {what}: {error.what}{fix}"
+        case Skipped():
+            return f"skipped {what}: an earlier change failed"
+        case _:
+            assert_never(outcome)
+
+
+def applied_text(plan: Plan, outcomes: Sequence[Outcome]) -> str:
+    """The last line of an apply."""
+    counts = Counter(type(outcome.change) for outcome in outcomes if isinstance(outcome, Done))
+    missed = len(plan.changes) - sum(counts.values())
+    parts = [f"{counts[Create]} added, {counts[Update]} changed, {counts[Replace]} replaced, {counts[Delete]} deleted"]
+    parts += [f"{missed} not done"] if missed else []
+    parts += [f"{len(plan.refusals)} refused"] if plan.refusals else []
+    return f"Applied: {', '.join(parts)}."
+
+
+def plan_json(plan: Plan, *, version: str) -> dict[str, Any]:
+    """A plan as programs read it."""
+    return {
+        "vhost": plan.vhost,
+        "prefix": plan.prefix,
+        "rabbitmq_version": version,
+        "changes": [_change_json(change) for change in plan.changes],
+        "refusals": [
+            {
+                "subject": refusal.subject,
+                "reason": refusal.reason,
+                "fix": refusal.fix,
+                "blocking": refusal.blocking,
+                "differences": _differences_json(refusal.differences),
+            }
+            for refusal in plan.refusals
+        ],
+        "warnings": list(plan.warnings),
+        "fingerprint": plan.fingerprint,
+    }
+
+
+def outcomes_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """What became of each change."""
+    return [
+        {
+            **_change_json(outcome.change),
+            "outcome": type(outcome).__name__.lower(),
+            **({"error": outcome.error.what} if isinstance(outcome, Failed) else {}),
+        }
+        for outcome in outcomes
+    ]
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    resource = resource_of(change)
+    answer = {"action": _ACTIONS[type(change)], **resource_json(resource)}
+    if isinstance(change, Update | Replace):
+        answer["differences"] = _differences_json(change.differences)
+    if isinstance(change, Replace | Delete):
+        answer["accept_loss"] = change.accept_loss
+    return answer
+
+
+def resource_json(resource: Resource) -> dict[str, Any]:
+    """An object in the words of the management API."""
+    match resource:
+        case Exchange():
+            return {"kind": "exchange", "name": resource.name, "type": resource.type, "alternate": resource.alternate}
+        case Queue():
+            return {"kind": "queue", "name": resource.name, "arguments": queue_arguments(resource)}
+        case Policy():
+            definition = {name: thaw(value) for name, value in resource.definition}
+            return {"kind": "policy", "name": resource.name, "pattern": resource.pattern, "definition": definition}
+        case Binding():
+            return {
+                "kind": "binding",
+                "source": resource.source,
+                "destination": resource.destination,
+                "destination_type": resource.kind,
+                "routing_key": resource.key,
+            }
+        case _:
+            assert_never(resource)
+
+
+def _differences_json(differences: Sequence[Difference]) -> list[dict[str, Any]]:
+    return [{"field": d.field, "live": _plain(d.live), "desired": _plain(d.desired)} for d in differences]
+
+
+def _plain(value: object) -> object:
+    return value.ms if isinstance(value, Duration) else thaw(value)
+
+
+def to_json_text(value: object) -> str:
+    """JSON as it is printed."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

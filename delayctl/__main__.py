@@ -1,0 +1,6 @@
+"""Run delayctl with `python -m delayctl`."""
+
+from delayctl.cli.main import run
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,97 @@
+"""The command line: run a command beside a broker, or prepare what a broker needs."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import FrameType
+
+from testbed import BrokerUnavailable, RunningBroker, container_broker, find_broker, native_node
+from testbed.cache import say
+
+KINDS: dict[str, Callable[[], AbstractContextManager[RunningBroker]]] = {
+    "any": find_broker,
+    "native": native_node,
+    "container": container_broker,
+}
+UNAVAILABLE, USAGE, NOT_FOUND, INTERRUPTED = 1, 64, 127, 130
+EXAMPLES = """examples:
+  python -m testbed run -- pytest tests
+  python -m testbed run --kind container -- delayctl status
+  python -m testbed prepare --kind native
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return run(options.kind, options.argv) if options.command == "run" else prepare(options.kind)
+    except BrokerUnavailable as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return UNAVAILABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def run(kind: str, argv: Sequence[str]) -> int:
+    """Run a command beside a broker of this kind and return the command's exit code."""
+    argv = argv[1:] if argv[:1] == ["--"] else argv
+    if not argv:
+        print("Error: no command to run\n  fix: python -m testbed run -- COMMAND ARGUMENTS", file=sys.stderr)
+        return USAGE
+    with KINDS[kind]() as broker:
+        say(f"{broker.how}: {broker.management_url}")
+        return _call(argv, broker)
+
+
+def prepare(kind: str) -> int:
+    """Start a broker of this kind once and stop it, so that everything it needs is in the cache."""
+    with KINDS[kind]() as broker:
+        say(f"ready: {broker.how}")
+    return 0
+
+
+def _call(argv: Sequence[str], broker: RunningBroker) -> int:
+    env = {**os.environ, "DELAYCTL_URL": broker.url, "DELAYCTL_MANAGEMENT_URL": broker.management_url}
+    try:
+        process = subprocess.Popen(argv, env=env)
+    except OSError as error:
+        print(f"Error: cannot run {argv[0]}: {error.strerror}\n  fix: check its name and your PATH", file=sys.stderr)
+        return NOT_FOUND
+    try:
+        return _exit_code(process.wait())
+    except KeyboardInterrupt:
+        # The command had the same Ctrl-C, or gets the TERM that we got; the broker outlives it, so it can end well.
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _exit_code(code: int) -> int:
+    return 128 - code if code < 0 else code
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m testbed", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run_parser = commands.add_parser("run", help="run a command with DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL set")
+    prepare_parser = commands.add_parser("prepare", help="fetch or build beforehand what a broker needs")
+    for each in (run_parser, prepare_parser):
+        each.add_argument("--kind", choices=sorted(KINDS), default="any", help="which broker (default: any)")
+    run_parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- COMMAND ARGUMENTS")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

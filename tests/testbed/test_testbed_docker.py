@@ -1,0 +1,94 @@
+"""Containers: the broker through testcontainers, and the compose files, on a real Docker engine."""
+
+import time
+from collections.abc import Iterator
+
+import docker  # type: ignore[import-untyped]
+import pytest
+
+from testbed import container_broker, find_broker, wait
+from testbed.compose import Project, composed
+from testbed.engine import Engine, engine
+from testbed.image import SILENCE, any_image, pull
+from testbed.needs import needed
+from testbed.probe import answers, get
+
+
+@pytest.fixture(scope="module")
+def docker_engine() -> Iterator[Engine]:
+    """Give one engine to all tests of this file."""
+    with needed(engine()) as found:
+        yield found
+
+
+@pytest.fixture
+def client(docker_engine: Engine) -> Iterator[docker.DockerClient]:
+    """Give a client of the engine."""
+    with docker_engine.client() as opened:
+        yield opened
+
+
+@pytest.fixture
+def image(docker_engine: Engine, client: docker.DockerClient) -> str:
+    """Give the name of an image of RabbitMQ 4.3."""
+    return any_image(client, docker_engine)
+
+
+@pytest.fixture(autouse=True)
+def engine_named(docker_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the code under test find this engine, and no broker that the caller named."""
+    monkeypatch.setenv("DOCKER_HOST", docker_engine.host)
+    monkeypatch.delenv("DELAYCTL_URL", raising=False)
+    monkeypatch.delenv("DELAYCTL_MANAGEMENT_URL", raising=False)
+
+
+def test_a_container_answers_and_leaves_nothing(client: docker.DockerClient) -> None:
+    """A broker of the newest series runs in a container, which is removed at the end with its network."""
+    networks = {network.name for network in client.networks.list()}
+    with needed(container_broker()) as broker:
+        assert broker.version.startswith("4.3.")
+        assert broker.how == f"container rabbitmq {broker.version}"
+        overview = get(broker.management_url, "/api/overview", url=broker.url)
+        assert "x-consistent-hash" in {kind["name"] for kind in overview["exchange_types"]}
+        url, management_url = broker.url, broker.management_url
+
+    assert answers("", url=url, management_url=management_url) is None
+    assert client.containers.list(all=True) == []
+    assert {network.name for network in client.networks.list()} == networks
+
+
+def test_an_engine_with_the_image_is_preferred_to_a_private_node(image: str) -> None:
+    """The order of the ways to a broker holds where an engine answers."""
+    assert image
+    with needed(find_broker()) as broker:
+        assert broker.how.startswith("container rabbitmq 4.3.")
+
+
+def test_an_image_that_cannot_be_pulled_is_given_up_quickly(client: docker.DockerClient) -> None:
+    """A registry out of reach costs seconds, and its reason is told."""
+    start = time.monotonic()
+
+    reason = pull(client, "registry.invalid/rabbitmq:4.3")
+
+    assert reason
+    assert time.monotonic() - start < SILENCE + 2
+
+
+def health(client: docker.DockerClient, project: Project) -> set[str]:
+    """Return what the health checks of a project say."""
+    return {client.containers.get(each).attrs["State"]["Health"]["Status"] for each in project.containers()}
+
+
+@pytest.mark.parametrize(("file", "nodes"), [("single.yaml", 1), ("cluster.yaml", 3)])
+def test_a_compose_file_comes_up_healthy(
+    file: str, nodes: int, docker_engine: Engine, client: docker.DockerClient, image: str
+) -> None:
+    """Every broker answers, all nodes run as one cluster, every health check agrees, and nothing stays behind."""
+    with needed(composed(file, engine=docker_engine, image=image)) as project:
+        for broker in project.brokers:
+            listed = get(broker.management_url, "/api/nodes", url=broker.url)
+            assert [node["running"] for node in listed] == [True] * nodes
+        wait.until(lambda: health(client, project) == {"healthy"}, 120, what=f"the health of {file}", every=1)
+
+    assert client.containers.list(all=True) == []
+    assert client.volumes.list() == []

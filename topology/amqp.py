@@ -1,0 +1,241 @@
+"""Declarations over AMQP; pika's errors become ours here and nowhere else."""
+
+import re
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+
+import pika
+import pika.exceptions
+from pika.adapters.blocking_connection import BlockingChannel
+
+from delayctl.topology.access import Access
+from delayctl.topology.arguments import exchange_arguments, queue_arguments
+from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermitted, Refused, Unreachable, VhostMissing
+from delayctl.topology.live import Backlog
+from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
+
+Result = TypeVar("Result")
+NOT_IMPLEMENTED = 540
+
+
+class AmqpSession:
+    """One connection and one channel; the channel is opened again after the broker closed it over an error."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._connection: pika.BlockingConnection | None = None
+        self._channel: BlockingChannel | None = None
+
+    def __enter__(self) -> "AmqpSession":
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; one that is gone already is as good as closed."""
+        if self._connection is not None and self._connection.is_open:
+            try:
+                self._connection.close()
+            except pika.exceptions.AMQPError:
+                self._connection = None
+
+    def declare(self, resource: Exchange | Queue) -> None:
+        """Declare an exchange or a queue; one that is there already with the same arguments is left as it is."""
+        if isinstance(resource, Exchange):
+            self._call(
+                lambda channel: channel.exchange_declare(
+                    resource.name,
+                    resource.type,
+                    durable=resource.durable,
+                    auto_delete=resource.auto_delete,
+                    internal=resource.internal,
+                    arguments=exchange_arguments(resource),
+                )
+            )
+        else:
+            self._call(
+                lambda channel: channel.queue_declare(
+                    resource.name,
+                    durable=resource.durable,
+                    auto_delete=resource.auto_delete,
+                    arguments=queue_arguments(resource),
+                )
+            )
+
+    def bind(self, binding: Binding) -> None:
+        """Bind, or do nothing where the binding is there."""
+        arguments = {name: thaw(value) for name, value in binding.arguments}
+        if binding.kind == "queue":
+            self._call(lambda channel: channel.queue_bind(binding.destination, binding.source, binding.key, arguments))
+        else:
+            self._call(lambda channel: channel.exchange_bind(binding.destination, binding.source, binding.key, arguments))
+
+    def unbind(self, binding: Binding) -> None:
+        """Unbind, or do nothing where there is no such binding."""
+        arguments = {name: thaw(value) for name, value in binding.arguments}
+        if binding.kind == "queue":
+            self._call(lambda channel: channel.queue_unbind(binding.destination, binding.source, binding.key, arguments))
+        else:
+            self._call(lambda channel: channel.exchange_unbind(binding.destination, binding.source, binding.key, arguments))
+
+    def delete_exchange(self, name: str, *, if_unused: bool) -> None:
+        """Delete an exchange; with `if_unused` the broker refuses while bindings begin at it."""
+        self._call(lambda channel: channel.exchange_delete(name, if_unused=if_unused))
+
+    def delete_queue(self, name: str, *, guarded: bool) -> None:
+        """Delete a queue; guarded, the broker refuses while it holds messages or has consumers."""
+        self._call(lambda channel: channel.queue_delete(name, if_unused=guarded, if_empty=guarded))
+
+    def count(self, queue: str) -> Backlog:
+        """Messages that are ready and consumers, as of now."""
+        answer = self._call(lambda channel: channel.queue_declare(queue, passive=True))
+        return Backlog(answer.method.message_count, answer.method.consumer_count)
+
+    def check(self, kind: Kind, name: str) -> None:
+        """Raise Refused where there is no such exchange or queue."""
+        if kind == "queue":
+            self._call(lambda channel: channel.queue_declare(name, passive=True))
+        else:
+            self._call(lambda channel: channel.exchange_declare(name, passive=True))
+
+    def hold_exclusive(self, queue: str) -> None:
+        """Declare a queue that only this connection may touch and that goes when it goes."""
+        self._call(lambda channel: channel.queue_declare(queue, exclusive=True))
+
+    def keep_alive(self) -> None:
+        """Answer heartbeats; raises Unreachable when the connection is gone."""
+        try:
+            self._open().connection.process_data_events(0)
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise _translated(error, self._access) from error
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the connection stands."""
+        return self._connection is not None and self._connection.is_open
+
+    def _call(self, action: Callable[[BlockingChannel], Result]) -> Result:
+        try:
+            return action(self._open())
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise _translated(error, self._access) from error
+
+    def _open(self) -> BlockingChannel:
+        try:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = pika.BlockingConnection(parameters(self._access))
+                self._channel = None
+            if self._channel is None or not self._channel.is_open:
+                self._channel = self._connection.channel()
+            return self._channel
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise _translated(error, self._access) from error
+
+
+def parameters(access: Access) -> pika.ConnectionParameters:
+    """pika's view of an access."""
+    return pika.ConnectionParameters(
+        host=access.host,
+        port=access.port,
+        virtual_host=access.vhost or "/",
+        credentials=pika.PlainCredentials(access.credentials.username, access.credentials.password, erase_on_connect=True),
+        ssl_options=pika.SSLOptions(access.tls.context(), access.host) if access.is_tls else None,
+        socket_timeout=access.timeout_s,
+        stack_timeout=access.timeout_s + 5,
+        blocked_connection_timeout=60,
+        client_properties={"connection_name": "delayctl"},
+    )
+
+
+def _translated(error: Exception, access: Access) -> BrokerError:
+    """Our error for one of pika's or the system's."""
+    cause = _innermost(error)
+    code, text = getattr(cause, "reply_code", None), getattr(cause, "reply_text", "") or ""
+    user, vhost = access.credentials.username, access.vhost or "/"
+    if isinstance(cause, pika.exceptions.AuthenticationError | pika.exceptions.ProbableAuthenticationError):
+        return AuthenticationFailed(
+            f"the broker at {access.address} refuses user '{user}' or the password",
+            fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file; guest may log in from localhost only",
+        )
+    if isinstance(cause, pika.exceptions.ProbableAccessDeniedError) or code == 530:
+        return _vhost_trouble(str(cause), vhost, user)
+    if code == 403:
+        return NotPermitted(
+            f"user '{user}' is not permitted: {_readable(text)}",
+            fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+        )
+    if isinstance(cause, pika.exceptions.ChannelClosedByBroker) or code == NOT_IMPLEMENTED:
+        return Refused(conflict(text) or _readable(text) or f"the broker answered {code}", code=code)
+    return _unreachable(cause, access)
+
+
+def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
+    if "not found" in text:
+        return VhostMissing(
+            f"there is no virtual host '{vhost}'",
+            fix=f"create it (rabbitmqctl add_vhost {vhost}), or name another with vhost: in the file or --vhost",
+        )
+    return NotPermitted(
+        f"user '{user}' has no access to virtual host '{vhost}'",
+        fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+    )
+
+
+def _unreachable(cause: BaseException, access: Access) -> Unreachable:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"the certificate of {access.address} can't be verified: {cause.verify_message}"
+        return Unreachable(why, fix="name the CA with --ca-file, or connect by the name that the certificate was made for")
+    if isinstance(cause, ssl.SSLError):
+        why = f"TLS with {access.address} fails: {cause.reason or cause}"
+        return Unreachable(why, fix="check that the port speaks TLS (5671), and --cert-file if the broker asks for a client certificate")
+    if isinstance(cause, socket.gaierror):
+        return Unreachable(f"the host name '{access.host}' is not known", fix="check --url or DELAYCTL_URL")
+    if isinstance(cause, ConnectionRefusedError):
+        return Unreachable(f"nothing listens at {access.address}", fix="start the broker, or correct --url or DELAYCTL_URL")
+    if isinstance(cause, TimeoutError):
+        return Unreachable(
+            f"{access.address} does not answer within {access.timeout_s:g}s", fix="check host, port and firewall, or raise --timeout"
+        )
+    if isinstance(cause, pika.exceptions.IncompatibleProtocolError | pika.exceptions.StreamLostError | EOFError | ConnectionResetError):
+        why = f"the connection to {access.address} broke: {str(cause) or type(cause).__name__}"
+        return Unreachable(why, fix="check that an AMQP 0-9-1 broker listens on this port (amqps:// for TLS), and its log")
+    return Unreachable(
+        f"the connection to {access.address} failed: {str(cause) or type(cause).__name__}", fix="check --url, and the broker's log"
+    )
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What really happened: pika wraps causes in arguments and in `exception` attributes."""
+    seen = 0
+    while seen < 10:
+        seen += 1
+        inner = getattr(error, "exception", None) or next((arg for arg in error.args if isinstance(arg, BaseException)), None)
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    return error
+
+
+_INEQUIVALENT = re.compile(
+    r"inequivalent arg '(?P<name>[^']+)' for (?P<kind>\w+) '(?P<object>.+)' in vhost '.*': "
+    r"received (?:the value )?(?P<received>.+?)(?: of type '\w+')? but current is (?:the value )?(?P<current>.+?)(?: of type '\w+')?$"
+)
+
+
+def conflict(text: str) -> str | None:
+    """A 406 as a difference that can be read, or None where it is about something else."""
+    match = _INEQUIVALENT.search(text)
+    if not match:
+        return None
+    current, received = (match[side].strip("'").replace("none", "not set") for side in ("current", "received"))
+    return f"{match['kind']} {match['object']} exists with another {match['name']}: {current} on the broker, {received} in the file"
+
+
+def _readable(text: str) -> str:
+    """The broker's sentence without its shouting prefix."""
+    head, dash, rest = text.partition(" - ")
+    return rest if dash and head.replace("_", "").isupper() else text

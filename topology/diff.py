@@ -1,0 +1,226 @@
+"""Desired and live to Plan: what differs, in which order it is mended, and what must not be done."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue, policy_drift
+from delayctl.topology.effective import is_readable
+from delayctl.topology.hazards import Scene, hazard_of, queues_to_count, warnings_of
+from delayctl.topology.live import Live
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Resource, Topology, binding_order, sorted_bindings
+from delayctl.topology.names import Names
+from delayctl.topology.order import creation_stage, deletion_stage
+from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, label, resource_of
+from delayctl.topology.record import Record, record_of, to_json
+
+
+def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
+    """List the changes that turn `live` into `desired`. Reads nothing, writes nothing."""
+    work = _Work(desired, live, frozenset(accept_loss))
+    scene = Scene(desired, live, work.owned, work.accept_loss)
+    for change in (*_missing_or_different(work), *_no_longer_wanted(work)):
+        _judge(work, change, scene)
+    _check_existing(work)
+    _check_surroundings(work)
+    record = _record_afterwards(work)
+    restored = [b for change in work.changes if isinstance(change, Replace) for b in change.restore if b not in record.bindings]
+    return Plan(
+        vhost=vhost,
+        prefix=desired.prefix,
+        changes=tuple(sorted(work.changes, key=partial(_order, _delays(desired)))),
+        refusals=tuple(work.refusals),
+        warnings=tuple(work.warnings),
+        record=record,
+        intent=work.owned.union(record, restore=restored),
+        existing=desired.existing,
+        fingerprint=fingerprint(work.owned.union(record), desired.existing, live),
+    )
+
+
+def at_stake(desired: Topology, live: Live) -> frozenset[str]:
+    """The queues whose backlog decides what may be done, so that only these need to be counted."""
+    work = _Work(desired, live, frozenset())
+    changes = (*_missing_or_different(work), *_no_longer_wanted(work))
+    return frozenset(name for change in changes for name in queues_to_count(change, desired, live)) & live.queues.keys()
+
+
+def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str:
+    """A digest of all that a plan was computed from, counts of messages left out."""
+    exchanges = scope.exchanges | {reference.name for reference in existing if reference.kind == "exchange"}
+    queues = scope.queues | {reference.name for reference in existing if reference.kind == "queue"}
+    relevant = (
+        sorted(repr(live.exchanges[name]) for name in exchanges & live.exchanges.keys()),
+        sorted(repr(live.queues[name]) for name in queues & live.queues.keys()),
+        sorted(repr(b) for b in live.bindings if b.source in exchanges or b.destination in exchanges or b.destination in queues),
+        sorted(repr(policy) for policy in (*live.policies, *live.operator_policies)),
+        json.dumps(to_json(live.record or Record())),
+    )
+    return hashlib.sha256(repr(relevant).encode()).hexdigest()
+
+
+@dataclass
+class _Work:
+    """The state of one comparison."""
+
+    desired: Topology
+    live: Live
+    accept_loss: frozenset[str]
+    changes: list[Change] = field(default_factory=list)
+    held: list[Change] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def owned(self) -> Record:
+        return self.live.record or Record()
+
+    @property
+    def policies_afterwards(self) -> tuple[Policy, ...]:
+        """The policies in force once the plan is done."""
+        ours = {policy.name for policy in self.desired.policies} | self.owned.policies
+        return (*(policy for policy in self.live.policies if policy.name not in ours), *self.desired.policies)
+
+
+def _missing_or_different(work: _Work) -> Iterator[Change]:
+    live, desired = work.live, work.desired
+    policies_now = {policy.name: policy for policy in live.policies}
+    policies_then = work.policies_afterwards
+    for policy in desired.policies:
+        yield from _policy_changes(policy, policies_now.get(policy.name), desired)
+    for exchange in desired.exchanges:
+        found = live.exchanges.get(exchange.name)
+        if found is None:
+            yield Create(exchange, creation_stage(exchange, desired))
+        elif differences := compare_exchange(exchange, found):
+            yield Replace(found, exchange, differences, _restore(exchange, work), creation_stage(exchange, desired))
+    for queue in desired.queues:
+        there = live.queues.get(queue.name)
+        if there is None:
+            yield Create(queue, creation_stage(queue, desired))
+            continue
+        differences = compare_queue(queue, there, live, policies_then)
+        if differences:
+            yield Replace(there, queue, differences, _restore(queue, work), creation_stage(queue, desired))
+    for binding in (*desired.bindings, *_to_restore(work)):
+        if binding not in live.bindings:
+            yield Create(binding, creation_stage(binding, desired))
+
+
+def _policy_changes(policy: Policy, found: Policy | None, desired: Topology) -> Iterator[Change]:
+    if found is None:
+        yield Create(policy, creation_stage(policy, desired))
+    elif differences := compare_policy(policy, found):
+        yield Update(found, policy, differences, creation_stage(policy, desired))
+
+
+def _restore(resource: Exchange | Queue, work: _Work) -> tuple[Binding, ...]:
+    """The bindings that a replacement takes away and has to put back."""
+    touching = work.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name)
+    unwanted = work.owned.bindings - frozenset(work.desired.bindings)
+    return sorted_bindings(binding for binding in touching if binding not in unwanted)
+
+
+def _to_restore(work: _Work) -> tuple[Binding, ...]:
+    """Bindings of others that an interrupted replacement took away; both ends must still be there."""
+    exchanges = work.live.exchanges.keys() | {exchange.name for exchange in work.desired.exchanges}
+    queues = work.live.queues.keys() | {queue.name for queue in work.desired.queues}
+    return sorted_bindings(
+        binding
+        for binding in work.owned.restore - frozenset(work.desired.bindings)
+        if binding.source in exchanges and binding.destination in (queues if binding.kind == "queue" else exchanges)
+    )
+
+
+def _no_longer_wanted(work: _Work) -> Iterator[Change]:
+    live, owned = work.live, work.owned
+    wanted = record_of(work.desired)
+    existing = {(reference.kind, reference.name) for reference in work.desired.existing}
+    gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
+    gone_queues = owned.queues - wanted.queues - {name for kind, name in existing if kind == "queue"}
+    for binding in owned.bindings - wanted.bindings:
+        if binding in live.bindings:
+            yield Delete(binding, deletion_stage(binding, work.desired))
+    for name in gone_exchanges & live.exchanges.keys():
+        yield Delete(live.exchanges[name], deletion_stage(live.exchanges[name], work.desired))
+    for name in gone_queues & live.queues.keys():
+        yield Delete(live.queues[name], deletion_stage(live.queues[name], work.desired))
+    for policy in live.policies:
+        if policy.name in owned.policies - wanted.policies:
+            yield Delete(policy, deletion_stage(policy, work.desired))
+
+
+def _judge(work: _Work, change: Change, scene: Scene) -> None:
+    """Take a change into the plan, or refuse it."""
+    hazard = hazard_of(change, scene)
+    if hazard and hazard.name not in work.accept_loss:
+        differences = change.differences if isinstance(change, Replace | Update) else ()
+        work.refusals.append(Refusal(label(resource_of(change)), hazard.reason, hazard.fix, differences))
+        work.held.append(change)
+        return
+    if hazard and isinstance(change, Replace | Delete):
+        change = replace(change, accept_loss=True)
+    work.changes.append(change)
+    work.warnings.extend(warnings_of(change, scene))
+
+
+def _record_afterwards(work: _Work) -> Record:
+    """What is ours once the plan is done: all that is desired, and what is ours already and can't go yet.
+
+    What others made and we refused to replace is not ours, although the file asks for it.
+    """
+    kept = [resource_of(change) for change in work.held]
+    foreign = frozenset(resource for resource in kept if resource not in work.owned)
+    ours = record_of(resource for resource in work.desired if resource not in foreign)
+    return ours.with_resources(resource for resource in kept if resource in work.owned)
+
+
+def _check_existing(work: _Work) -> None:
+    for reference in work.desired.existing:
+        found = (work.live.exchanges if reference.kind == "exchange" else work.live.queues).get(reference.name)
+        subject = f"{reference.kind} {reference.name}"
+        if found is None:
+            fix = "create it first, or remove 'existing: true' so that delayctl declares it"
+            work.refusals.append(Refusal(subject, "is marked existing and is not on the broker", fix, blocking=True))
+            continue
+        kind = found.type if isinstance(found, Exchange) else found.settings.type or "classic"
+        if reference.type and kind != reference.type:
+            reason = f"is marked existing with type {reference.type}, but is of type {kind}"
+            work.refusals.append(Refusal(subject, reason, f"write type: {kind}", blocking=True))
+
+
+def _check_surroundings(work: _Work) -> None:
+    """What others did that changes how ours behaves, and that is not ours to undo."""
+    policies, live, desired = work.policies_afterwards, work.live, work.desired
+    for queue in desired.queues:
+        drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in desired.delay_queues)
+        if drift:
+            work.refusals.append(drift)
+    for policy in (*policies, *live.operator_policies):
+        if not is_readable(policy.pattern):
+            work.warnings.append(
+                f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
+            )
+    ours = frozenset(desired.bindings) | work.owned.bindings
+    strangers = (binding for binding in live.bindings - ours if binding.source in desired.entrances)
+    for binding in sorted(strangers, key=binding_order):
+        work.warnings.append(f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay.")
+
+
+def _delays(desired: Topology) -> dict[str, int]:
+    return {name: level.ttl.ms for level in desired.levels for name in (level.queue, level.entrance)}
+
+
+def _order(delays: dict[str, int], change: Change) -> tuple[int, int, int, str]:
+    """Within a stage: kind by kind, short delays first, then by name."""
+    resource = resource_of(change)
+    kinds: dict[type[Resource], int] = {Policy: 0, Exchange: 1, Queue: 2, Binding: 3}
+    name = resource.source if isinstance(resource, Binding) else resource.name
+    return change.stage, kinds[type(resource)], delays.get(name, 0), label(resource)
+
+
+def empty_topology(prefix: str) -> Topology:
+    """The topology that asks for nothing: what `destroy` turns the broker into."""
+    return Topology(prefix, Names(prefix).exit(), (), (), (), (), (), ())

@@ -1,0 +1,87 @@
+"""What a queue really does: its arguments, the one policy and the one operator policy that apply, taken together."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+from delayctl.topology.arguments import policy_settings
+from delayctl.topology.model import Policy, Queue, Settings
+
+_SMALLEST_WINS = frozenset({"ttl", "max_length", "max_bytes", "expires"})
+_FIELDS = tuple(field.name for field in fields(Settings) if field.name != "type")
+_APPLIES_TO_QUEUE = {"queues", "all"}
+_DEFAULTS = {"overflow": "drop-head", "dead_letter_strategy": "at-most-once", "type": "classic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """The settings in force, and the policies that had a say in them."""
+
+    settings: Settings
+    policy: Policy | None = None
+    operator_policy: Policy | None = None
+
+
+def effective(queue: Queue, policies: Iterable[Policy], operator_policies: Iterable[Policy]) -> Effective:
+    """Work out the settings in force, as the broker does."""
+    user, operator = winner(queue, policies), winner(queue, operator_policies)
+    if user is None and operator is None:
+        return Effective(queue.settings)
+    by_policy = _overlay(_settings(user), _settings(operator))
+    is_quorum = queue.settings.type == "quorum"
+    combined: dict[str, Any] = {
+        name: _combine(name, getattr(queue.settings, name), getattr(by_policy, name), second_wins=is_quorum and name == "overflow")
+        for name in _FIELDS
+    }
+    return Effective(replace(queue.settings, **combined), user, operator)
+
+
+def winner(queue: Queue, policies: Iterable[Policy]) -> Policy | None:
+    """The one policy that applies to a queue: policies never merge, the highest priority takes all."""
+    matching = [policy for policy in policies if _matches(policy, queue)]
+    return max(matching, key=lambda policy: policy.priority, default=None)
+
+
+def default_of(field: str) -> str | None:
+    """What the broker does where this setting is not given."""
+    return _DEFAULTS.get(field)
+
+
+def is_readable(pattern: str) -> bool:
+    """Say whether a policy's pattern can be evaluated here; the broker's dialect (PCRE) knows more than Python's."""
+    return _compiled(pattern) is not None
+
+
+def _matches(policy: Policy, queue: Queue) -> bool:
+    kind = f"{queue.settings.type or 'classic'}_queues"
+    if policy.apply_to not in _APPLIES_TO_QUEUE and policy.apply_to != kind:
+        return False
+    compiled = _compiled(policy.pattern)
+    return compiled is not None and compiled.search(queue.name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
+
+
+def _settings(policy: Policy | None) -> Settings:
+    return policy_settings(policy.definition) if policy else Settings()
+
+
+def _overlay(below: Settings, above: Settings) -> Settings:
+    overlaid: dict[str, Any] = {name: _combine(name, getattr(below, name), getattr(above, name), second_wins=True) for name in _FIELDS}
+    return Settings(**overlaid)
+
+
+def _combine(name: str, first: Any, second: Any, *, second_wins: bool) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    if name in _SMALLEST_WINS:
+        return min(first, second)
+    return second if second_wins else first

@@ -1,0 +1,147 @@
+"""Plan to outcomes: the one place that changes a broker."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import assert_never
+
+from delayctl.topology.broker import Broker
+from delayctl.topology.errors import BrokerError, Refused, Unreachable
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource
+from delayctl.topology.plan import Change, Create, Delete, Plan, Replace, Update
+
+WORKERS = 8
+_WORTH_A_POOL = 16  # Below this many changes, opening connections takes longer than it saves.
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The change was made."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The broker refused the change, or went away."""
+
+    change: Change
+    error: BrokerError
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The change was not tried, because one before it failed."""
+
+    change: Change
+
+
+Outcome = Done | Failed | Skipped
+
+
+def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambda: None) -> Iterator[Outcome]:
+    """Carry out a plan, stage by stage; after a failure later stages are skipped, never run without their base."""
+    if plan.changes:
+        broker.write_record(plan.prefix, plan.intent)
+    failed = False
+    for stage in plan.stages():
+        for outcome in _skip(stage) if failed else _run(stage, broker):
+            keep_lock()
+            failed = failed or isinstance(outcome, Failed)
+            yield outcome
+    if not failed:
+        broker.write_record(plan.prefix, plan.record)
+
+
+def _skip(stage: tuple[Change, ...]) -> Iterator[Outcome]:
+    return (Skipped(change) for change in stage)
+
+
+def _run(stage: tuple[Change, ...], broker: Broker) -> Iterator[Outcome]:
+    if len(stage) < _WORTH_A_POOL:
+        yield from (_attempt(change, broker) for change in stage)
+        return
+    gone = False
+
+    def attempt(change: Change) -> Outcome:
+        nonlocal gone
+        outcome = Skipped(change) if gone else _attempt(change, broker)
+        gone = gone or (isinstance(outcome, Failed) and isinstance(outcome.error, Unreachable))
+        return outcome
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        yield from pool.map(attempt, stage)
+
+
+def _attempt(change: Change, broker: Broker) -> Outcome:
+    try:
+        _perform(change, broker)
+    except BrokerError as error:
+        return Failed(change, error)
+    return Done(change)
+
+
+def _perform(change: Change, broker: Broker) -> None:
+    match change:
+        case Create(resource=resource):
+            _create(resource, broker)
+        case Update(after=policy):
+            broker.put_policy(policy)
+        case Replace():
+            _replace(change, broker)
+        case Delete(resource=resource, accept_loss=accept_loss):
+            _delete(resource, broker, guarded=not accept_loss)
+        case _:
+            assert_never(change)
+
+
+def _create(resource: Resource, broker: Broker) -> None:
+    match resource:
+        case Exchange() | Queue():
+            broker.declare(resource)
+        case Binding():
+            broker.bind(resource)
+        case Policy():
+            broker.put_policy(resource)
+        case _:
+            assert_never(resource)
+
+
+def _delete(resource: Resource, broker: Broker, *, guarded: bool) -> None:
+    match resource:
+        case Exchange():
+            broker.delete_exchange(resource.name, guarded=guarded)
+        case Queue():
+            broker.delete_queue(resource, guarded=guarded)
+        case Binding():
+            broker.unbind(resource)
+        case Policy():
+            broker.delete_policy(resource.name)
+        case _:
+            assert_never(resource)
+
+
+def _replace(change: Replace, broker: Broker) -> None:
+    """Delete, declare and bind again what was bound before."""
+    if isinstance(change.before, Exchange):
+        # Its bindings go with it and are put back, so that it is in use is no objection.
+        broker.delete_exchange(change.before.name, guarded=False)
+    elif change.accept_loss:
+        broker.delete_queue(change.before, guarded=False)
+    else:
+        _delete_when_empty(change.before, change.restore, broker)
+    broker.declare(change.after)
+    for binding in change.restore:
+        broker.bind(binding)
+
+
+def _delete_when_empty(queue: Queue, bindings: tuple[Binding, ...], broker: Broker) -> None:
+    is_quorum = queue.settings.type == "quorum"
+    for binding in bindings if is_quorum else ():
+        broker.unbind(binding)
+    try:
+        broker.delete_queue(queue, guarded=True)
+    except Refused:
+        for binding in bindings if is_quorum else ():
+            broker.bind(binding)
+        raise

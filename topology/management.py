@@ -1,0 +1,170 @@
+"""The management API: the one module that speaks HTTP."""
+
+import json
+from typing import Any
+
+import urllib3
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
+
+from delayctl.topology.access import Access, quoted
+from delayctl.topology.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ManagementUnavailable,
+    NotPermitted,
+    RecordUnreadable,
+    Refused,
+    VhostMissing,
+)
+from delayctl.topology.live import Backlog, Live, live_from_definitions
+from delayctl.topology.model import Policy, thaw
+from delayctl.topology.names import Names
+from delayctl.topology.record import Record, from_json, to_json
+
+_SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
+_WITHOUT = "or work without it: apply --no-management"
+_TAGS = "let an administrator add the tag: rabbitmqctl set_user_tags USER policymaker"
+
+
+class Management:
+    """Reads and writes what AMQP can't, for one virtual host."""
+
+    def __init__(self, access: Access, vhost: str) -> None:
+        self._base = f"{access.management_url}/api"
+        self._vhost = vhost
+        self._user = access.management_credentials.username
+        credentials = access.management_credentials
+        login = urllib3.make_headers(basic_auth=f"{credentials.username}:{credentials.password}")
+        self._headers = {**login, "content-type": "application/json"}
+        timeout = urllib3.Timeout(connect=access.timeout_s, read=max(access.timeout_s, 60))
+        context = access.tls.context() if self._base.startswith("https") else None
+        self._pool = urllib3.PoolManager(retries=False, timeout=timeout, maxsize=8, ssl_context=context)
+
+    def read(self, prefix: str) -> Live:
+        """Read the virtual host and the record that belongs to the prefix."""
+        record = self.read_record(prefix)
+        status, definitions = self._request("GET", f"definitions/{quoted(self._vhost)}")
+        if status == 401 and "administrator" in str(definitions.get("reason")):
+            # Definitions are for administrators only; the single lists are slower and open to all who manage.
+            definitions = self._lists()
+        else:
+            self._check(status, definitions)
+        return live_from_definitions(definitions, record=record)
+
+    def _lists(self) -> dict[str, Any]:
+        vhost = quoted(self._vhost)
+        columns = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
+        return {
+            "rabbit_version": self.version(),
+            "exchanges": [e for e in self._get(f"exchanges/{vhost}?{columns}") if e["name"] and not e["name"].startswith("amq.")],
+            "queues": [q for q in self._get(f"queues/{vhost}?{columns}") if not q.get("owner_pid_details")],
+            "bindings": [b for b in self._get(f"bindings/{vhost}") if b["source"]],
+            "policies": self._get(f"policies/{vhost}"),
+            "parameters": [
+                {"component": "operator_policy", "name": policy["name"], "value": policy}
+                for policy in self._get(f"operator-policies/{vhost}")
+            ],
+        }
+
+    def version(self) -> str:
+        """The broker's version."""
+        return str(self._get("overview")["rabbitmq_version"])
+
+    def backlog(self, queue: str) -> Backlog:
+        """What a queue holds, dead letters on their way included; the figures may be some seconds old."""
+        found = self._get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
+        messages = (found.get("messages") or 0) + (found.get("messages_dlx") or 0)
+        return Backlog(messages, found.get("consumers") or 0)
+
+    def put_policy(self, policy: Policy) -> None:
+        """Set a policy."""
+        definition = {name: thaw(value) for name, value in policy.definition}
+        body = {"pattern": policy.pattern, "apply-to": policy.apply_to, "priority": policy.priority, "definition": definition}
+        self._do("PUT", f"policies/{quoted(self._vhost)}/{quoted(policy.name)}", body)
+
+    def delete_policy(self, name: str) -> None:
+        """Remove a policy; one that is gone already is fine."""
+        self._do("DELETE", f"policies/{quoted(self._vhost)}/{quoted(name)}", missing_is_fine=True)
+
+    def read_record(self, prefix: str) -> Record | None:
+        """The record of what was applied, or None where there is none."""
+        name = Names(prefix).record(self._vhost)
+        status, answer = self._request("GET", f"global-parameters/{quoted(name)}")
+        if status == 404:
+            return None
+        if status in (401, 403) and "access object" in str(answer.get("reason")):
+            raise NotPermitted(f"user '{self._user}' may not read what was applied before (global parameters)", fix=f"{_TAGS}, {_WITHOUT}")
+        self._check(status, answer)
+        try:
+            return from_json(answer["value"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordUnreadable(
+                f"the record '{name}' on the broker can't be read ({type(error).__name__}: {error})",
+                fix="use the delayctl version that wrote it, or remove it: rabbitmqctl clear_global_parameter '" + name + "'",
+            ) from error
+
+    def write_record(self, prefix: str, record: Record) -> None:
+        """Remember what was applied; an empty record is removed."""
+        name = Names(prefix).record(self._vhost)
+        if len(record) or record.restore:
+            self._do("PUT", f"global-parameters/{quoted(name)}", {"name": name, "value": to_json(record)})
+        else:
+            self._do("DELETE", f"global-parameters/{quoted(name)}", missing_is_fine=True)
+
+    def _get(self, path: str) -> Any:
+        status, answer = self._request("GET", path)
+        self._check(status, answer)
+        return answer
+
+    def _do(self, method: str, path: str, body: Any = None, *, missing_is_fine: bool = False) -> None:
+        status, answer = self._request(method, path, body)
+        if not (status == 404 and missing_is_fine):
+            self._check(status, answer)
+
+    def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        content = None if body is None else json.dumps(body).encode()
+        try:
+            response = self._pool.request(method, f"{self._base}/{path}", headers=self._headers, body=content)
+        except HTTPError as error:
+            raise self._unavailable(error) from error
+        if not response.data:
+            return response.status, {}
+        try:
+            return response.status, json.loads(response.data)
+        except ValueError as error:
+            what = f"{self._base} answers, but not as RabbitMQ's management API does"
+            raise ManagementUnavailable(what, fix=f"correct --management-url, {_WITHOUT}") from error
+
+    def _check(self, status: int, answer: Any) -> None:
+        """Raise our error for an answer that is no success."""
+        if status < 300:
+            return
+        reason = str(answer.get("reason", "") if isinstance(answer, dict) else "")
+        if "vhost_not_found" in reason:
+            fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
+            raise VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
+        raise self._refusal(status, reason)
+
+    def _refusal(self, status: int, reason: str) -> BrokerError:
+        if status == 401 and reason in ("Login failed", ""):
+            return AuthenticationFailed(
+                f"the management API at {self._base} refuses user '{self._user}' or the password",
+                fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file",
+            )
+        if status in (401, 403) and reason == "Not management user":
+            return ManagementUnavailable(f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}")
+        if status in (401, 403):
+            return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
+        return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
+
+    def _unavailable(self, error: HTTPError) -> ManagementUnavailable:
+        cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
+        if isinstance(cause, SSLError):
+            return ManagementUnavailable(
+                f"TLS with {self._base} fails: {cause}", fix="name the CA with --ca-file, or correct --management-url"
+            )
+        if isinstance(cause, NewConnectionError):
+            return ManagementUnavailable(f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}")
+        if isinstance(cause, TimeoutError):
+            return ManagementUnavailable(f"the management API at {self._base} does not answer in time", fix=f"raise --timeout, {_WITHOUT}")
+        return ManagementUnavailable(f"the management API at {self._base} can't be reached: {cause}", fix=f"{_SWITCH_ON}, {_WITHOUT}")

@@ -1,0 +1,128 @@
+"""A plan: what apply would do, in which order, and what it would refuse to do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import assert_never
+
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Resource
+from delayctl.topology.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting that is not as it should be."""
+
+    field: str
+    live: object
+    desired: object
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Declare what is not there."""
+
+    resource: Resource
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change in place; only policies can be."""
+
+    before: Policy
+    after: Policy
+    differences: tuple[Difference, ...]
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Delete and declare anew, since arguments are immutable; `restore` is bound again afterwards."""
+
+    before: Exchange | Queue
+    after: Exchange | Queue
+    differences: tuple[Difference, ...]
+    restore: tuple[Binding, ...]
+    stage: int
+    accept_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove what was applied earlier and is no longer asked for."""
+
+    resource: Resource
+    stage: int
+    accept_loss: bool = False
+
+
+Change = Create | Update | Replace | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What apply will not do, why, and what to do about it."""
+
+    subject: str
+    reason: str
+    fix: str
+    differences: tuple[Difference, ...] = ()
+    blocking: bool = False  # Nothing at all is applied while it stands.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes in their order. `record` is what the broker shall remember after all of them."""
+
+    vhost: str
+    prefix: str
+    changes: tuple[Change, ...]
+    refusals: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+    record: Record
+    intent: Record  # Written before the first change: nothing made is ever forgotten.
+    existing: tuple[Reference, ...]
+    fingerprint: str  # Of the live state that the plan was made from.
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether the broker is as it should be."""
+        return not self.changes and not self.refusals
+
+    @property
+    def is_blocked(self) -> bool:
+        """Say whether nothing can be applied."""
+        return any(refusal.blocking for refusal in self.refusals)
+
+    def stages(self) -> Iterator[tuple[Change, ...]]:
+        """Groups of changes that don't depend on each other, in their order."""
+        for _, group in groupby(self.changes, key=lambda change: change.stage):
+            yield tuple(group)
+
+
+def resource_of(change: Change) -> Resource:
+    """The object that a change leaves behind, or removes."""
+    match change:
+        case Create() | Delete():
+            return change.resource
+        case Update() | Replace():
+            return change.after
+        case _:
+            assert_never(change)
+
+
+def label(resource: Resource) -> str:
+    """An object as people speak of it."""
+    match resource:
+        case Exchange():
+            return f"exchange {resource.name}"
+        case Queue():
+            return f"queue {resource.name}"
+        case Policy():
+            return f"policy {resource.name}"
+        case Binding():
+            key = f" [{resource.key}]" if resource.key else ""
+            return f"binding {resource.source} →{key} {resource.destination}"
+        case _:
+            assert_never(resource)
