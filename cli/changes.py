@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from delayctl.cli import exit_codes, views
 from delayctl.cli.inputs import read_text
 from delayctl.cli.options import (
@@ -94,12 +93,17 @@ Examples:
 @click.option("--out", metavar="FILE", help="Save the plan, to apply it later.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 when the broker differs from the file.")
 @click.option(
-    "--accept-loss", multiple=True, metavar="NAME", help="Plan the change of this object although messages are lost; may be repeated."
+    "--accept-loss",
+    multiple=True,
+    metavar="NAME",
+    help="Plan the change of this object although messages are lost; may be repeated.",
 )
 @output_option
 @template_options
 @connection_options
-def plan(topology: str, out: str | None, detailed_exitcode: bool, accept_loss: tuple[str, ...], output: str, **options: Any) -> int:
+def plan(
+    topology: str, out: str | None, detailed_exitcode: bool, accept_loss: tuple[str, ...], output: str, **options: Any
+) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
     connection, spec = connection_from(options), spec_from(topology, options)
     host = _host(connection, connection.vhost_for(spec))
@@ -120,7 +124,9 @@ def _save(made: Plan, out: str) -> None:
     try:
         Path(out).write_text(dump_plan(made), encoding="utf-8")
     except OSError as error:
-        raise DelayctlError(f"the plan can't be saved: {error.strerror}", where=out, fix="name a place that can be written") from error
+        raise DelayctlError(
+            f"the plan can't be saved: {error.strerror}", where=out, fix="name a place that can be written"
+        ) from error
     click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
 
 
@@ -134,10 +140,18 @@ def _duration(_: click.Context, parameter: click.Parameter, text: str) -> Durati
 _apply_options = (
     click.option("--yes", "-y", is_flag=True, help="Do not ask."),
     click.option(
-        "--accept-loss", multiple=True, metavar="NAME", help="Go ahead with this object although messages are lost; may be repeated."
+        "--accept-loss",
+        multiple=True,
+        metavar="NAME",
+        help="Go ahead with this object although messages are lost; may be repeated.",
     ),
     click.option(
-        "--lock-timeout", default="10s", show_default=True, callback=_duration, metavar="DURATION", help="How long to wait for another run."
+        "--lock-timeout",
+        default="10s",
+        show_default=True,
+        callback=_duration,
+        metavar="DURATION",
+        help="How long to wait for another run.",
     ),
 )
 
@@ -158,7 +172,9 @@ Examples:
 )
 @topology_argument
 @click.option("--plan", "plan_file", metavar="FILE", help="Apply a plan that was saved with 'plan --out'.")
-@click.option("--no-management", is_flag=True, help="Use AMQP alone: declare everything, look at nothing, remove nothing.")
+@click.option(
+    "--no-management", is_flag=True, help="Use AMQP alone: declare everything, look at nothing, remove nothing."
+)
 @_with_apply_options
 @output_option
 @template_options
@@ -172,7 +188,9 @@ def apply(topology: str, plan_file: str | None, no_management: bool, output: str
     host = _host(connection, connection.vhost_for(spec), use_management=not no_management)
     host = host if no_management else _with_what_answers(host, spec.prefix)
     if host.management is None:
-        click.echo("Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True)
+        click.echo(
+            "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True
+        )
     return _run(host, expand(spec), topology, output, options)
 
 
@@ -191,7 +209,9 @@ Examples:
 def destroy(topology: str, output: str, **options: Any) -> int:
     """Remove what was applied for TOPOLOGY; queues that hold messages are kept, unless named."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    return _run(_host(connection, connection.vhost_for(spec)), empty_topology(spec.prefix), "an empty topology", output, options)
+    return _run(
+        _host(connection, connection.vhost_for(spec)), empty_topology(spec.prefix), "an empty topology", output, options
+    )
 
 
 def _with_what_answers(host: _Host, prefix: str) -> _Host:

@@ -17,16 +17,24 @@ def read_text(file: str) -> str:
     try:
         content = Path(file).read_bytes()
     except OSError as error:
-        fix = "check the path, or start with: delayctl init" if isinstance(error, FileNotFoundError) else "name a readable file"
+        fix = (
+            "check the path, or start with: delayctl init"
+            if isinstance(error, FileNotFoundError)
+            else "name a readable file"
+        )
         raise InvalidTopology([Problem(f"the file can't be read: {error.strerror}", Location(file), fix)]) from error
     if len(content) > MAX_FILE_BYTES:
-        problem = Problem(f"the file is larger than {MAX_FILE_BYTES} bytes", Location(file), "use a template loop instead of listing")
+        problem = Problem(
+            f"the file is larger than {MAX_FILE_BYTES} bytes", Location(file), "use a template loop instead of listing"
+        )
         raise InvalidTopology([problem])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        problem = Problem(f"byte 0x{content[error.start]:02x} is not UTF-8", Location(file, line), "save the file as UTF-8")
+        problem = Problem(
+            f"byte 0x{content[error.start]:02x} is not UTF-8", Location(file, line), "save the file as UTF-8"
+        )
         raise InvalidTopology([problem]) from error
 
 
@@ -42,7 +50,9 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.isidentifier():
-            raise DelayctlError(f"--set {assignment.partition('=')[0]!r} is not NAME=VALUE", fix="write --set region=eu")
+            raise DelayctlError(
+                f"--set {assignment.partition('=')[0]!r} is not NAME=VALUE", fix="write --set region=eu"
+            )
         values[name] = plain(load(Rendered(f"--set {name}", value, (1,)))) if value else ""
     return values
 

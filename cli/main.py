@@ -6,12 +6,12 @@ import traceback
 from collections.abc import Sequence
 
 import click
-
-import delayctl
 from delayctl.cli import exit_codes
 from delayctl.cli.changes import apply, destroy, plan
 from delayctl.cli.offline import init, render, schema, validate
 from delayctl.topology.errors import DelayctlError
+
+import delayctl
 
 
 @click.group(
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone (`| head`); nothing more can be said on stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.FAILED
-    except Exception as error:  # noqa: BLE001 (the last line of defence against a traceback)
+    except Exception as error:  # The last line of defence against a traceback.
         return _unforeseen(error)
 
 

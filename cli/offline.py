@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from jinja2 import Environment, StrictUndefined
-
 from delayctl.cli.inputs import render_file, template_values
 from delayctl.cli.options import output_option, spec_from, template_options, topology_argument
 from delayctl.cli.views import to_json_text
@@ -16,6 +14,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import DEFAULT_LEVELS, Spec
 from delayctl.topology.wording import plural
+from jinja2 import Environment, StrictUndefined
 
 
 @click.command(
@@ -39,9 +38,13 @@ def init(file: str, from_rocketmq: str | None, force: bool) -> int:
         with Path(file).open("w" if force else "x", encoding="utf-8") as target:
             target.write(text)
     except FileExistsError as error:
-        raise DelayctlError("the file is there already", where=file, fix="name another file, or overwrite it with --force") from error
+        raise DelayctlError(
+            "the file is there already", where=file, fix="name another file, or overwrite it with --force"
+        ) from error
     except OSError as error:
-        raise DelayctlError(f"the file can't be written: {error.strerror}", where=file, fix="name a place that can be written") from error
+        raise DelayctlError(
+            f"the file can't be written: {error.strerror}", where=file, fix="name a place that can be written"
+        ) from error
     click.echo(f"Wrote {file}. Next: delayctl validate {file}, then delayctl plan {file}.")
     return 0
 
@@ -55,7 +58,9 @@ def _rocketmq_levels(text: str) -> list[str]:
         except ValueError as error:
             raise DelayctlError(f"--from-rocketmq: {error}", fix=fix) from error
         if not 1 <= duration.ms <= MAX_TTL_MS:
-            raise DelayctlError(f"--from-rocketmq: {level} is out of range", fix=f"choose 1ms to {Duration(MAX_TTL_MS)}")
+            raise DelayctlError(
+                f"--from-rocketmq: {level} is out of range", fix=f"choose 1ms to {Duration(MAX_TTL_MS)}"
+            )
     if not levels or len(set(levels)) < len(levels):
         raise DelayctlError("--from-rocketmq names no level, or one twice", fix=fix)
     return levels

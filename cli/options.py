@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
-
 from delayctl.cli.inputs import read_topology_file, template_values
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
 from delayctl.topology.errors import DelayctlError
@@ -16,15 +15,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 topology_argument = click.argument("topology", default="topology.yaml", type=click.Path())
 output_option = click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How the answer is printed."
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How the answer is printed.",
 )
 
 
 def template_options(command: Command) -> Command:
     """--set and --values."""
     for option in (
-        click.option("--values", "values_files", multiple=True, metavar="FILE", help="YAML file of template values; may be repeated."),
-        click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One template value; may be repeated."),
+        click.option(
+            "--values",
+            "values_files",
+            multiple=True,
+            metavar="FILE",
+            help="YAML file of template values; may be repeated.",
+        ),
+        click.option(
+            "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One template value; may be repeated."
+        ),
     ):
         command = option(command)
     return command
@@ -42,13 +53,25 @@ def connection_options(command: Command) -> Command:
             help="How long to wait for an answer.",
         ),
         click.option("--insecure", is_flag=True, help="Do not verify the broker's certificate."),
-        click.option("--key-file", metavar="FILE", envvar="DELAYCTL_KEY_FILE", help="Key of the client certificate (PEM)."),
-        click.option("--cert-file", metavar="FILE", envvar="DELAYCTL_CERT_FILE", help="Client certificate (PEM)."),
-        click.option("--ca-file", metavar="FILE", envvar="DELAYCTL_CA_FILE", help="CA that signed the broker's certificate (PEM)."),
         click.option(
-            "--credentials-file", metavar="FILE", envvar="DELAYCTL_CREDENTIALS_FILE", help="File with username: and password: lines."
+            "--key-file", metavar="FILE", envvar="DELAYCTL_KEY_FILE", help="Key of the client certificate (PEM)."
         ),
-        click.option("--vhost", envvar="DELAYCTL_VHOST", metavar="NAME", help="Virtual host; overrides the file and the URL."),
+        click.option("--cert-file", metavar="FILE", envvar="DELAYCTL_CERT_FILE", help="Client certificate (PEM)."),
+        click.option(
+            "--ca-file",
+            metavar="FILE",
+            envvar="DELAYCTL_CA_FILE",
+            help="CA that signed the broker's certificate (PEM).",
+        ),
+        click.option(
+            "--credentials-file",
+            metavar="FILE",
+            envvar="DELAYCTL_CREDENTIALS_FILE",
+            help="File with username: and password: lines.",
+        ),
+        click.option(
+            "--vhost", envvar="DELAYCTL_VHOST", metavar="NAME", help="Virtual host; overrides the file and the URL."
+        ),
         click.option(
             "--management-url",
             envvar="DELAYCTL_MANAGEMENT_URL",
@@ -88,7 +111,9 @@ class Connection:
 
 def connection_from(options: dict[str, Any]) -> Connection:
     """Take the connection options out of a command's options."""
-    tls = Tls(options.pop("ca_file"), options.pop("cert_file"), options.pop("key_file"), verify=not options.pop("insecure"))
+    tls = Tls(
+        options.pop("ca_file"), options.pop("cert_file"), options.pop("key_file"), verify=not options.pop("insecure")
+    )
     access = access_from(
         options.pop("url"),
         management_url=options.pop("management_url"),

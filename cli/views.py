@@ -6,12 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 import click
-
 from delayctl.topology.arguments import queue_arguments
 from delayctl.topology.duration import Duration
 from delayctl.topology.execute import Done, Failed, Outcome, Skipped
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Settings, Table, thaw
-from delayctl.topology.plan import Change, Create, Delete, Difference, Plan, Refusal, Replace, Update, label, resource_of
+from delayctl.topology.plan import (
+    Change,
+    Create,
+    Delete,
+    Difference,
+    Plan,
+    Refusal,
+    Replace,
+    Update,
+    label,
+    resource_of,
+)
 
 _SYMBOLS: dict[type[Change], tuple[str, str]] = {
     Create: ("+", "green"),

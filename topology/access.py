@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import yaml
-
 from delayctl.topology.errors import DelayctlError
 
 DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
@@ -139,7 +138,9 @@ def _split(url: str, option: str, schemes: tuple[str, ...], example: str) -> Spl
         # The value may hold a password in a place that is not recognised as one, so it is not repeated.
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
         shown = example.replace("guest:guest@", "USER:PASSWORD@")
-        raise DelayctlError(f"{option} is not a URL that begins with {wanted} and names a host", fix=f"write it like {shown}")
+        raise DelayctlError(
+            f"{option} is not a URL that begins with {wanted} and names a host", fix=f"write it like {shown}"
+        )
     return parts
 
 

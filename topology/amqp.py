@@ -8,13 +8,12 @@ from typing import TypeVar
 
 import pika
 import pika.exceptions
-from pika.adapters.blocking_connection import BlockingChannel
-
 from delayctl.topology.access import Access
 from delayctl.topology.arguments import exchange_arguments, queue_arguments
 from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermitted, Refused, Unreachable, VhostMissing
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
+from pika.adapters.blocking_connection import BlockingChannel
 
 Result = TypeVar("Result")
 NOT_IMPLEMENTED = 540
@@ -72,15 +71,21 @@ class AmqpSession:
         if binding.kind == "queue":
             self._call(lambda channel: channel.queue_bind(binding.destination, binding.source, binding.key, arguments))
         else:
-            self._call(lambda channel: channel.exchange_bind(binding.destination, binding.source, binding.key, arguments))
+            self._call(
+                lambda channel: channel.exchange_bind(binding.destination, binding.source, binding.key, arguments)
+            )
 
     def unbind(self, binding: Binding) -> None:
         """Unbind, or do nothing where there is no such binding."""
         arguments = {name: thaw(value) for name, value in binding.arguments}
         if binding.kind == "queue":
-            self._call(lambda channel: channel.queue_unbind(binding.destination, binding.source, binding.key, arguments))
+            self._call(
+                lambda channel: channel.queue_unbind(binding.destination, binding.source, binding.key, arguments)
+            )
         else:
-            self._call(lambda channel: channel.exchange_unbind(binding.destination, binding.source, binding.key, arguments))
+            self._call(
+                lambda channel: channel.exchange_unbind(binding.destination, binding.source, binding.key, arguments)
+            )
 
     def delete_exchange(self, name: str, *, if_unused: bool) -> None:
         """Delete an exchange; with `if_unused` the broker refuses while bindings begin at it."""
@@ -137,12 +142,14 @@ class AmqpSession:
 
 
 def parameters(access: Access) -> pika.ConnectionParameters:
-    """pika's view of an access."""
+    """Pika's view of an access."""
     return pika.ConnectionParameters(
         host=access.host,
         port=access.port,
         virtual_host=access.vhost or "/",
-        credentials=pika.PlainCredentials(access.credentials.username, access.credentials.password, erase_on_connect=True),
+        credentials=pika.PlainCredentials(
+            access.credentials.username, access.credentials.password, erase_on_connect=True
+        ),
         ssl_options=pika.SSLOptions(access.tls.context(), access.host) if access.is_tls else None,
         socket_timeout=access.timeout_s,
         stack_timeout=access.timeout_s + 5,
@@ -188,23 +195,37 @@ def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
 def _unreachable(cause: BaseException, access: Access) -> Unreachable:
     if isinstance(cause, ssl.SSLCertVerificationError):
         why = f"the certificate of {access.address} can't be verified: {cause.verify_message}"
-        return Unreachable(why, fix="name the CA with --ca-file, or connect by the name that the certificate was made for")
+        return Unreachable(
+            why, fix="name the CA with --ca-file, or connect by the name that the certificate was made for"
+        )
     if isinstance(cause, ssl.SSLError):
         why = f"TLS with {access.address} fails: {cause.reason or cause}"
-        return Unreachable(why, fix="check that the port speaks TLS (5671), and --cert-file if the broker asks for a client certificate")
+        return Unreachable(
+            why,
+            fix="check that the port speaks TLS (5671), and --cert-file if the broker asks for a client certificate",
+        )
     if isinstance(cause, socket.gaierror):
         return Unreachable(f"the host name '{access.host}' is not known", fix="check --url or DELAYCTL_URL")
     if isinstance(cause, ConnectionRefusedError):
-        return Unreachable(f"nothing listens at {access.address}", fix="start the broker, or correct --url or DELAYCTL_URL")
+        return Unreachable(
+            f"nothing listens at {access.address}", fix="start the broker, or correct --url or DELAYCTL_URL"
+        )
     if isinstance(cause, TimeoutError):
         return Unreachable(
-            f"{access.address} does not answer within {access.timeout_s:g}s", fix="check host, port and firewall, or raise --timeout"
+            f"{access.address} does not answer within {access.timeout_s:g}s",
+            fix="check host, port and firewall, or raise --timeout",
         )
-    if isinstance(cause, pika.exceptions.IncompatibleProtocolError | pika.exceptions.StreamLostError | EOFError | ConnectionResetError):
+    if isinstance(
+        cause,
+        pika.exceptions.IncompatibleProtocolError | pika.exceptions.StreamLostError | EOFError | ConnectionResetError,
+    ):
         why = f"the connection to {access.address} broke: {str(cause) or type(cause).__name__}"
-        return Unreachable(why, fix="check that an AMQP 0-9-1 broker listens on this port (amqps:// for TLS), and its log")
+        return Unreachable(
+            why, fix="check that an AMQP 0-9-1 broker listens on this port (amqps:// for TLS), and its log"
+        )
     return Unreachable(
-        f"the connection to {access.address} failed: {str(cause) or type(cause).__name__}", fix="check --url, and the broker's log"
+        f"the connection to {access.address} failed: {str(cause) or type(cause).__name__}",
+        fix="check --url, and the broker's log",
     )
 
 
@@ -213,7 +234,9 @@ def _innermost(error: BaseException) -> BaseException:
     seen = 0
     while seen < 10:
         seen += 1
-        inner = getattr(error, "exception", None) or next((arg for arg in error.args if isinstance(arg, BaseException)), None)
+        inner = getattr(error, "exception", None) or next(
+            (arg for arg in error.args if isinstance(arg, BaseException)), None
+        )
         if not isinstance(inner, BaseException):
             break
         error = inner

@@ -50,7 +50,9 @@ def policy_key(field: str) -> str | None:
 
 def queue_arguments(queue: Queue) -> dict[str, Any]:
     """Spell a queue's settings as the arguments of queue.declare."""
-    known = {word.argument: _to_wire(value) for word in _WORDS if (value := getattr(queue.settings, word.field)) is not None}
+    known = {
+        word.argument: _to_wire(value) for word in _WORDS if (value := getattr(queue.settings, word.field)) is not None
+    }
     return known | {name: thaw(value) for name, value in queue.extra}
 
 
@@ -61,7 +63,11 @@ def split_arguments(arguments: Mapping[str, object]) -> tuple[Settings, Argument
 
 def policy_definition(settings: Settings) -> Arguments:
     """Spell settings as the definition of a policy."""
-    spelled = {word.policy: _to_wire(value) for word in _WORDS if word.policy and (value := getattr(settings, word.field)) is not None}
+    spelled = {
+        word.policy: _to_wire(value)
+        for word in _WORDS
+        if word.policy and (value := getattr(settings, word.field)) is not None
+    }
     return freeze_arguments(spelled)
 
 

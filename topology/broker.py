@@ -119,5 +119,7 @@ class RabbitBroker:
 
     def _needed_management(self) -> Management:
         if self._management is None:
-            raise ManagementUnavailable("policies can't be set over AMQP alone", fix="use settings: arguments, or the management API")
+            raise ManagementUnavailable(
+                "policies can't be set over AMQP alone", fix="use settings: arguments, or the management API"
+            )
         return self._management

@@ -42,7 +42,9 @@ def compare_queue(desired: Queue, found: Queue, live: Live, policies: tuple[Poli
     return (*own, *_compare(desired, found, ("durable", "auto_delete", "extra")))
 
 
-def policy_drift(queue: Queue, live: Live, policies: tuple[Policy, ...], ours: tuple[Policy, ...], *, is_delay: bool) -> Refusal | None:
+def policy_drift(
+    queue: Queue, live: Live, policies: tuple[Policy, ...], ours: tuple[Policy, ...], *, is_delay: bool
+) -> Refusal | None:
     """How policies of others bend a queue that is itself declared as it should be, or None."""
     found = live.queues.get(queue.name)
     if found and queue.settings.type is None:
@@ -58,7 +60,9 @@ def policy_drift(queue: Queue, live: Live, policies: tuple[Policy, ...], ours: t
     )
     if not differences:
         return None
-    return Refusal(f"queue {queue.name}", _drift_reason(actual, differences, ours), _drift_fix(actual, ours), differences)
+    return Refusal(
+        f"queue {queue.name}", _drift_reason(actual, differences, ours), _drift_fix(actual, ours), differences
+    )
 
 
 def _drift_reason(actual: Effective, differences: tuple[Difference, ...], ours: tuple[Policy, ...]) -> str:

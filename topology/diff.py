@@ -10,7 +10,17 @@ from delayctl.topology.compare import compare_exchange, compare_policy, compare_
 from delayctl.topology.effective import is_readable
 from delayctl.topology.hazards import Scene, hazard_of, queues_to_count, warnings_of
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Resource, Topology, binding_order, sorted_bindings
+from delayctl.topology.model import (
+    Binding,
+    Exchange,
+    Policy,
+    Queue,
+    Reference,
+    Resource,
+    Topology,
+    binding_order,
+    sorted_bindings,
+)
 from delayctl.topology.names import Names
 from delayctl.topology.order import creation_stage, deletion_stage
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, label, resource_of
@@ -26,7 +36,9 @@ def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterab
     _check_existing(work)
     _check_surroundings(work)
     record = _record_afterwards(work)
-    restored = [b for change in work.changes if isinstance(change, Replace) for b in change.restore if b not in record.bindings]
+    restored = [
+        b for change in work.changes if isinstance(change, Replace) for b in change.restore if b not in record.bindings
+    ]
     return Plan(
         vhost=vhost,
         prefix=desired.prefix,
@@ -54,7 +66,11 @@ def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str
     relevant = (
         sorted(repr(live.exchanges[name]) for name in exchanges & live.exchanges.keys()),
         sorted(repr(live.queues[name]) for name in queues & live.queues.keys()),
-        sorted(repr(b) for b in live.bindings if b.source in exchanges or b.destination in exchanges or b.destination in queues),
+        sorted(
+            repr(b)
+            for b in live.bindings
+            if b.source in exchanges or b.destination in exchanges or b.destination in queues
+        ),
         sorted(repr(policy) for policy in (*live.policies, *live.operator_policies)),
         json.dumps(to_json(live.record or Record())),
     )
@@ -206,7 +222,9 @@ def _check_surroundings(work: _Work) -> None:
     ours = frozenset(desired.bindings) | work.owned.bindings
     strangers = (binding for binding in live.bindings - ours if binding.source in desired.entrances)
     for binding in sorted(strangers, key=binding_order):
-        work.warnings.append(f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay.")
+        work.warnings.append(
+            f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
+        )
 
 
 def _delays(desired: Topology) -> dict[str, int]:

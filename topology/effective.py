@@ -32,7 +32,9 @@ def effective(queue: Queue, policies: Iterable[Policy], operator_policies: Itera
     by_policy = _overlay(_settings(user), _settings(operator))
     is_quorum = queue.settings.type == "quorum"
     combined: dict[str, Any] = {
-        name: _combine(name, getattr(queue.settings, name), getattr(by_policy, name), second_wins=is_quorum and name == "overflow")
+        name: _combine(
+            name, getattr(queue.settings, name), getattr(by_policy, name), second_wins=is_quorum and name == "overflow"
+        )
         for name in _FIELDS
     }
     return Effective(replace(queue.settings, **combined), user, operator)
@@ -75,7 +77,9 @@ def _settings(policy: Policy | None) -> Settings:
 
 
 def _overlay(below: Settings, above: Settings) -> Settings:
-    overlaid: dict[str, Any] = {name: _combine(name, getattr(below, name), getattr(above, name), second_wins=True) for name in _FIELDS}
+    overlaid: dict[str, Any] = {
+        name: _combine(name, getattr(below, name), getattr(above, name), second_wins=True) for name in _FIELDS
+    }
     return Settings(**overlaid)
 
 

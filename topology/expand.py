@@ -22,7 +22,9 @@ from delayctl.topology.spec import LevelSpec, QueueSpec, RouteSpec, Spec
 def expand(spec: Spec) -> Topology:
     """Derive all objects of a file. Reads nothing, writes nothing."""
     names = Names(spec.prefix)
-    levels = tuple(Level(level.name, level.ttl, names.entrance(level.name), names.delay_queue(level.name)) for level in spec.levels)
+    levels = tuple(
+        Level(level.name, level.ttl, names.entrance(level.name), names.delay_queue(level.name)) for level in spec.levels
+    )
     exchanges = [
         Exchange(names.exit(), "topic", alternate=names.unrouted_exchange()),
         Exchange(names.unrouted_exchange(), "fanout"),
@@ -63,7 +65,9 @@ def _delay_queue(level: LevelSpec, names: Names, spec: Spec) -> Queue:
 
 def _tunable(level: LevelSpec) -> Settings:
     """The settings that a policy can carry as well as the queue itself."""
-    return Settings(ttl=level.ttl, max_length=level.wait.max_length, max_bytes=level.wait.max_bytes, overflow=level.wait.overflow)
+    return Settings(
+        ttl=level.ttl, max_length=level.wait.max_length, max_bytes=level.wait.max_bytes, overflow=level.wait.overflow
+    )
 
 
 def _policy(level: LevelSpec, names: Names, spec: Spec) -> Policy:
@@ -90,7 +94,9 @@ def _bindings(spec: Spec, levels: tuple[Level, ...], names: Names) -> list[Bindi
     return bindings
 
 
-def _route_bindings(route: RouteSpec, entrances: dict[str, str], types: dict[str, str | None], names: Names) -> list[Binding]:
+def _route_bindings(
+    route: RouteSpec, entrances: dict[str, str], types: dict[str, str | None], names: Names
+) -> list[Binding]:
     # A fanout exchange takes every key, and so does the way into the delay.
     ways_in = ("",) if types.get(route.source or "") == "fanout" else route.keys
     if route.level is None:
@@ -103,6 +109,8 @@ def _route_bindings(route: RouteSpec, entrances: dict[str, str], types: dict[str
 
 
 def _existing(spec: Spec) -> tuple[Reference, ...]:
-    exchanges = [Reference("exchange", exchange.name, exchange.type) for exchange in spec.exchanges if exchange.existing]
+    exchanges = [
+        Reference("exchange", exchange.name, exchange.type) for exchange in spec.exchanges if exchange.existing
+    ]
     queues = [Reference("queue", queue.name, queue.type) for queue in spec.queues if queue.existing]
     return tuple(sorted(exchanges + queues, key=lambda reference: (reference.kind, reference.name)))

@@ -38,13 +38,17 @@ class Scene:
     @cached_property
     def waiting(self) -> int:
         """How many messages wait in delay queues and still need the way out."""
-        return sum(self.backlog(name).messages for name in waiting_queues(self.desired, self.live) if name not in self.accepted)
+        return sum(
+            self.backlog(name).messages for name in waiting_queues(self.desired, self.live) if name not in self.accepted
+        )
 
     @cached_property
     def way_out(self) -> frozenset[str]:
         """Every name that an expiring message may pass or reach."""
         names = Names(self.desired.prefix)
-        reached = frozenset(binding.destination for binding in self.owned.bindings if binding.source == self.desired.exit)
+        reached = frozenset(
+            binding.destination for binding in self.owned.bindings if binding.source == self.desired.exit
+        )
         return reached | {self.desired.exit, names.unrouted_exchange(), names.unrouted_queue()}
 
 
@@ -60,7 +64,11 @@ def hazard_of(change: Change, scene: Scene) -> Hazard | None:
         case Replace(after=exchange):
             return _of_exchange_replacement(exchange.name, scene)
         case Delete(resource=Queue() as queue):
-            return _of_lost_way_out(queue.name, scene) or _of_queue_loss(queue.name, scene) or _of_strangers(queue.name, "queue", scene)
+            return (
+                _of_lost_way_out(queue.name, scene)
+                or _of_queue_loss(queue.name, scene)
+                or _of_strangers(queue.name, "queue", scene)
+            )
         case Delete(resource=Exchange() as exchange):
             return _of_lost_way_out(exchange.name, scene) or _of_strangers(exchange.name, "exchange", scene)
         case Delete(resource=Binding() as binding):
@@ -98,13 +106,17 @@ def queues_to_count(change: Change, desired: Topology, live: Live) -> Iterable[s
         return []
     resource = change.after if isinstance(change, Replace) else change.resource
     own = [resource.name] if isinstance(resource, Queue) else []
-    return [*own, *waiting_queues(desired, live)] if isinstance(change, Delete) or isinstance(resource, Exchange) else own
+    return (
+        [*own, *waiting_queues(desired, live)] if isinstance(change, Delete) or isinstance(resource, Exchange) else own
+    )
 
 
 def waiting_queues(desired: Topology, live: Live) -> list[str]:
     """The delay queues on the broker, wanted or not: all that expire into our exit."""
     return [
-        name for name, queue in live.queues.items() if queue.settings.dead_letter_exchange == desired.exit or name in desired.delay_queues
+        name
+        for name, queue in live.queues.items()
+        if queue.settings.dead_letter_exchange == desired.exit or name in desired.delay_queues
     ]
 
 
@@ -150,7 +162,9 @@ def _of_lost_way_out(name: str, scene: Scene) -> Hazard | None:
     """A hazard where messages still wait that may need this object when they expire."""
     if name not in scene.way_out or not scene.waiting:
         return None
-    return Hazard(name, f"{plural(scene.waiting, 'waiting message')} may still need it when they expire", _wait_or_insist(name))
+    return Hazard(
+        name, f"{plural(scene.waiting, 'waiting message')} may still need it when they expire", _wait_or_insist(name)
+    )
 
 
 def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:

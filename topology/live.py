@@ -54,7 +54,9 @@ def live_from_definitions(definitions: Mapping[str, Any], *, record: Record | No
         bindings=frozenset(map(_binding, definitions.get("bindings", ()))),
         policies=tuple(_policy(item["name"], item) for item in definitions.get("policies", ())),
         operator_policies=tuple(
-            _policy(item["name"], item["value"]) for item in definitions.get("parameters", ()) if item.get("component") == "operator_policy"
+            _policy(item["name"], item["value"])
+            for item in definitions.get("parameters", ())
+            if item.get("component") == "operator_policy"
         ),
         record=record,
     )
@@ -63,7 +65,9 @@ def live_from_definitions(definitions: Mapping[str, Any], *, record: Record | No
 def exchange_from_json(item: Mapping[str, Any]) -> Exchange:
     """Read an exchange of the definitions."""
     alternate, extra = split_exchange_arguments(item["arguments"])
-    return Exchange(item["name"], item["type"], alternate, item["durable"], item["auto_delete"], item.get("internal", False), extra)
+    return Exchange(
+        item["name"], item["type"], alternate, item["durable"], item["auto_delete"], item.get("internal", False), extra
+    )
 
 
 def queue_from_json(item: Mapping[str, Any]) -> Queue:

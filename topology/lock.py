@@ -14,7 +14,9 @@ _RETRY_S = 0.2
 
 
 @contextmanager
-def hold_lock(access: Access, prefix: str, *, wait_s: float, on_wait: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def hold_lock(
+    access: Access, prefix: str, *, wait_s: float, on_wait: Callable[[], None]
+) -> Iterator[Callable[[], None]]:
     """Hold the lock of a topology; yields a function that keeps it, and raises Unreachable once it is lost."""
     with AmqpSession(access) as session:
         _acquire(session, Names(prefix).lock(), wait_s, on_wait)

@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
-
 from delayctl.topology.access import Access, quoted
 from delayctl.topology.errors import (
     AuthenticationFailed,
@@ -20,6 +18,7 @@ from delayctl.topology.live import Backlog, Live, live_from_definitions
 from delayctl.topology.model import Policy, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
 
 _SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
 _WITHOUT = "or work without it: apply --no-management"
@@ -56,7 +55,9 @@ class Management:
         columns = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
         return {
             "rabbit_version": self.version(),
-            "exchanges": [e for e in self._get(f"exchanges/{vhost}?{columns}") if e["name"] and not e["name"].startswith("amq.")],
+            "exchanges": [
+                e for e in self._get(f"exchanges/{vhost}?{columns}") if e["name"] and not e["name"].startswith("amq.")
+            ],
             "queues": [q for q in self._get(f"queues/{vhost}?{columns}") if not q.get("owner_pid_details")],
             "bindings": [b for b in self._get(f"bindings/{vhost}") if b["source"]],
             "policies": self._get(f"policies/{vhost}"),
@@ -79,7 +80,12 @@ class Management:
     def put_policy(self, policy: Policy) -> None:
         """Set a policy."""
         definition = {name: thaw(value) for name, value in policy.definition}
-        body = {"pattern": policy.pattern, "apply-to": policy.apply_to, "priority": policy.priority, "definition": definition}
+        body = {
+            "pattern": policy.pattern,
+            "apply-to": policy.apply_to,
+            "priority": policy.priority,
+            "definition": definition,
+        }
         self._do("PUT", f"policies/{quoted(self._vhost)}/{quoted(policy.name)}", body)
 
     def delete_policy(self, name: str) -> None:
@@ -93,14 +99,19 @@ class Management:
         if status == 404:
             return None
         if status in (401, 403) and "access object" in str(answer.get("reason")):
-            raise NotPermitted(f"user '{self._user}' may not read what was applied before (global parameters)", fix=f"{_TAGS}, {_WITHOUT}")
+            raise NotPermitted(
+                f"user '{self._user}' may not read what was applied before (global parameters)",
+                fix=f"{_TAGS}, {_WITHOUT}",
+            )
         self._check(status, answer)
         try:
             return from_json(answer["value"])
         except (KeyError, TypeError, ValueError) as error:
             raise RecordUnreadable(
                 f"the record '{name}' on the broker can't be read ({type(error).__name__}: {error})",
-                fix="use the delayctl version that wrote it, or remove it: rabbitmqctl clear_global_parameter '" + name + "'",
+                fix="use the delayctl version that wrote it, or remove it: rabbitmqctl clear_global_parameter '"
+                + name
+                + "'",
             ) from error
 
     def write_record(self, prefix: str, record: Record) -> None:
@@ -152,7 +163,9 @@ class Management:
                 fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file",
             )
         if status in (401, 403) and reason == "Not management user":
-            return ManagementUnavailable(f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}")
+            return ManagementUnavailable(
+                f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}"
+            )
         if status in (401, 403):
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
@@ -166,5 +179,9 @@ class Management:
         if isinstance(cause, NewConnectionError):
             return ManagementUnavailable(f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}")
         if isinstance(cause, TimeoutError):
-            return ManagementUnavailable(f"the management API at {self._base} does not answer in time", fix=f"raise --timeout, {_WITHOUT}")
-        return ManagementUnavailable(f"the management API at {self._base} can't be reached: {cause}", fix=f"{_SWITCH_ON}, {_WITHOUT}")
+            return ManagementUnavailable(
+                f"the management API at {self._base} does not answer in time", fix=f"raise --timeout, {_WITHOUT}"
+            )
+        return ManagementUnavailable(
+            f"the management API at {self._base} can't be reached: {cause}", fix=f"{_SWITCH_ON}, {_WITHOUT}"
+        )

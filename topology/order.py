@@ -18,7 +18,9 @@ def creation_stage(resource: Resource, topology: Topology) -> int:
         case Policy():
             return _POLICIES
         case Exchange():
-            return {topology.exit: _EXIT}.get(resource.name, _ENTRANCES if resource.name in topology.entrances else _ENDS)
+            return {topology.exit: _EXIT}.get(
+                resource.name, _ENTRANCES if resource.name in topology.entrances else _ENDS
+            )
         case Queue():
             return _DELAY_QUEUES if resource.name in topology.delay_queues else _ENDS
         case Binding():

@@ -105,7 +105,9 @@ class _File:
             return ""
         prefix = self.reader.name(node, "prefix") or ""
         if len(prefix.encode("utf-8", "surrogatepass")) > 100:
-            self.reader.problem(node, "prefix is longer than 100 bytes", fix="choose a shorter one: names hold 255 bytes in all")
+            self.reader.problem(
+                node, "prefix is longer than 100 bytes", fix="choose a shorter one: names hold 255 bytes in all"
+            )
         return prefix
 
     def _settings(self, node: Node | None) -> SettingsHome:
@@ -184,7 +186,9 @@ class _File:
         try:
             Duration.parse(name)
         except ValueError:
-            self.reader.problem(key, f"level '{shorten(name)}' has no ttl", fix="add ttl: 5m, or name the level by its duration")
+            self.reader.problem(
+                key, f"level '{shorten(name)}' has no ttl", fix="add ttl: 5m, or name the level by its duration"
+            )
             return None
         return self.reader.parse_duration(key, "level", name)
 
@@ -193,7 +197,9 @@ class _File:
         if "profile" in fields and self.reader.choice(fields["profile"], f"profile of {what}", PROFILES):
             base = WaitSpec("quorum", base.max_length, base.max_bytes, "reject-publish", at_least_once=True)
         kind = self.reader.choice(fields["type"], f"type of {what}", QUEUE_TYPES) if "type" in fields else None
-        overflow = self.reader.choice(fields["overflow"], f"overflow of {what}", OVERFLOWS) if "overflow" in fields else None
+        overflow = (
+            self.reader.choice(fields["overflow"], f"overflow of {what}", OVERFLOWS) if "overflow" in fields else None
+        )
         wait = WaitSpec(
             type=kind or base.type,
             max_length=self._limit(fields.get("max_length"), f"max_length of {what}", base.max_length),
@@ -203,7 +209,9 @@ class _File:
         )
         if wait.at_least_once and (wait.type, wait.overflow) != ("quorum", "reject-publish"):
             message = f"{what} is of profile safe, which needs type quorum and overflow reject-publish"
-            self.reader.problem(fields.get("overflow") or fields.get("type") or node, message, fix="remove the override, or the profile")
+            self.reader.problem(
+                fields.get("overflow") or fields.get("type") or node, message, fix="remove the override, or the profile"
+            )
         return wait
 
     def _limit(self, node: Node | None, what: str, default: int | None) -> int | None:
@@ -264,7 +272,9 @@ class _File:
                     fix=f"write type: {shorten(value.text)} beside arguments instead",
                 )
             elif not name.startswith("x-"):
-                self.reader.problem(key, f"argument {shorten(name)} of {what} does not begin with x-", fix=f"write x-{shorten(name)}")
+                self.reader.problem(
+                    key, f"argument {shorten(name)} of {what} does not begin with x-", fix=f"write x-{shorten(name)}"
+                )
             else:
                 arguments[name] = value.value
         return freeze_arguments(arguments)
@@ -301,9 +311,11 @@ class _File:
         level = self._level_named(fields["delay"]) if "delay" in fields else None
         targets = self._targets(fields["to"]) if "to" in fields else ()
         if "from" not in fields and "delay" not in fields:
-            self.reader.problem(node, "route has neither 'from' nor 'delay'", fix="add delay: LEVEL, or from: EXCHANGE, or both")
+            self.reader.problem(
+                node, "route has neither 'from' nor 'delay'", fix="add delay: LEVEL, or from: EXCHANGE, or both"
+            )
         if source:
-            self._check_keys_fit(fields["key"] if "key" in fields else node, source, keys)
+            self._check_keys_fit(fields.get("key", node), source, keys)
         return RouteSpec(keys, targets, source, level) if len(self.reader.problems) == before else None
 
     def _keys(self, node: Node) -> tuple[str, ...]:
@@ -311,7 +323,9 @@ class _File:
         for item in node.items if isinstance(node, ListNode) else [node]:
             key = self.reader.text(item, "key")
             if key is not None and len(key.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
-                self.reader.problem(item, f"key '{shorten(key)}' is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter key")
+                self.reader.problem(
+                    item, f"key '{shorten(key)}' is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter key"
+                )
             elif key is not None:
                 keys.append(key)
         if isinstance(node, ListNode) and not node.items:
@@ -342,11 +356,15 @@ class _File:
         same = [level.name for level in self.levels.values() if level.ttl == duration]
         if not same and (duration or (text and not text[0].isdigit())):
             message = f"delay {describe(node)} is no level{did_you_mean(text, self.levels)}"
-            self.reader.problem(node, message, fix=f"use a level ({listed(self.levels)}), or add {shorten(text)} to delay.levels")
+            self.reader.problem(
+                node, message, fix=f"use a level ({listed(self.levels)}), or add {shorten(text)} to delay.levels"
+            )
         return same[0] if same else None
 
     def _targets(self, node: Node) -> tuple[Target, ...]:
-        targets = [target for item in (node.items if isinstance(node, ListNode) else [node]) if (target := self._target(item))]
+        targets = [
+            target for item in (node.items if isinstance(node, ListNode) else [node]) if (target := self._target(item))
+        ]
         if isinstance(node, ListNode) and not node.items:
             self.reader.problem(node, "to is an empty list", fix="name at least one queue")
         return tuple(dict.fromkeys(targets))
@@ -394,12 +412,18 @@ class _File:
         what = f"retry of '{shorten(name)}'"
         fields = self.reader.fields(node, what, RETRY_KEYS)
         queue = self._use(key, "queue", "retry")
-        most = self.reader.integer(fields["max"], f"max of {what}", least=1, most=1000) if "max" in fields else ROCKETMQ_MAX_RETRIES
+        most = (
+            self.reader.integer(fields["max"], f"max of {what}", least=1, most=1000)
+            if "max" in fields
+            else ROCKETMQ_MAX_RETRIES
+        )
         park = self._use(fields["park"], "queue", "park") if "park" in fields else None
         levels = fields.get("levels", ScalarNode(node.line, "rocketmq", "rocketmq"))
         waits = self._waits(levels, most or 1)
         if "park" not in fields:
-            self.reader.problem(node, f"{what} has no 'park'", fix=f"add park: {shorten(name)}.dlq, the queue for what fails every time")
+            self.reader.problem(
+                node, f"{what} has no 'park'", fix=f"add park: {shorten(name)}.dlq, the queue for what fails every time"
+            )
         if queue and park == queue:
             self.reader.problem(fields["park"], f"{what} parks in the same queue", fix="name another queue")
         return RetrySpec(queue, waits, park) if queue and park and most and waits else None
@@ -407,7 +431,9 @@ class _File:
     def _waits(self, node: Node, count: int) -> tuple[str, ...]:
         """The level of each retry; beyond the last level, the last one again."""
         texts = self._level_texts(node)
-        durations = [(item, text, ttl) for item, text in texts if (ttl := self.reader.parse_duration(item, "level", text))]
+        durations = [
+            (item, text, ttl) for item, text in texts if (ttl := self.reader.parse_duration(item, "level", text))
+        ]
         # A RocketMQ level string is counted as RocketMQ counts, from its third level; a list begins at its first.
         if isinstance(node, ScalarNode):
             durations = durations[ROCKETMQ_FIRST_RETRY_LEVEL - 1 :] or durations[-1:]

@@ -48,7 +48,9 @@ class Reader:
         if isinstance(node, ScalarNode) and node.value is None:
             return
         if not isinstance(node, MapNode):
-            self.problem(node, f"{what} must be a mapping, not {describe(node)}", fix="write 'name: value' lines below it")
+            self.problem(
+                node, f"{what} must be a mapping, not {describe(node)}", fix="write 'name: value' lines below it"
+            )
             return
         seen: dict[str, Node] = {}
         for key, value in self._pairs(node):
@@ -57,7 +59,9 @@ class Reader:
                 continue
             if key.text in seen:
                 first = self._rendered.location(seen[key.text].line)
-                self.problem(key, f"{what} has '{shorten(key.text)}' twice, first at {first}", fix="remove or rename one of them")
+                self.problem(
+                    key, f"{what} has '{shorten(key.text)}' twice, first at {first}", fix="remove or rename one of them"
+                )
                 continue
             seen[key.text] = key
             yield key.text, key, value
@@ -76,7 +80,11 @@ class Reader:
                 if not isinstance(source, MapNode):
                     self.problem(key, "'<<' needs a mapping to merge", fix="write <<: *name of an anchored mapping")
                     continue
-                added = [pair for pair in self._pairs(source) if isinstance(pair[0], ScalarNode) and pair[0].text not in names]
+                added = [
+                    pair
+                    for pair in self._pairs(source)
+                    if isinstance(pair[0], ScalarNode) and pair[0].text not in names
+                ]
                 names |= {key.text for key, _ in added if isinstance(key, ScalarNode)}
                 own.extend(added)
         return own
@@ -92,7 +100,11 @@ class Reader:
         """A non-empty text."""
         if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
             return node.value
-        fix = f'put it in quotes: "{shorten(node.text)}"' if isinstance(node, ScalarNode) and node.text else "write a text"
+        fix = (
+            f'put it in quotes: "{shorten(node.text)}"'
+            if isinstance(node, ScalarNode) and node.text
+            else "write a text"
+        )
         self.problem(node, f"{what} must be a text, not {describe(node)}", fix=fix)
         return None
 
@@ -104,7 +116,9 @@ class Reader:
     def check_name(self, node: Node, what: str, text: str) -> bool:
         """Note what is wrong with a name; say whether it can be used."""
         if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
-            self.problem(node, f"{what} '{shorten(text)}' is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter name")
+            self.problem(
+                node, f"{what} '{shorten(text)}' is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter name"
+            )
         elif text.startswith("amq."):
             self.problem(
                 node,
@@ -125,7 +139,9 @@ class Reader:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         bounds = f"{least} or more" if most == MAX_INTEGER else f"between {least} and {most}"
         message = f"{what} must be a whole number {bounds}, not {describe(node)}"
-        self.problem(node, message, fix=f"write a number {bounds}" if number else "write digits, without unit or quotes")
+        self.problem(
+            node, message, fix=f"write a number {bounds}" if number else "write digits, without unit or quotes"
+        )
         return None
 
     def boolean(self, node: Node, what: str) -> bool | None:
@@ -184,7 +200,13 @@ def describe(node: Node) -> str:
         return "a mapping"
     if isinstance(node, ListNode):
         return "a list"
-    return "nothing" if node.value is None else repr(shorten(node.text)) if isinstance(node.value, str) else shorten(node.text)
+    return (
+        "nothing"
+        if node.value is None
+        else repr(shorten(node.text))
+        if isinstance(node.value, str)
+        else shorten(node.text)
+    )
 
 
 def listed(names: Iterable[str]) -> str:

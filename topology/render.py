@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from delayctl.topology.errors import InvalidTopology, Location, Problem
+from delayctl.topology.wording import did_you_mean, shorten
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError, meta, nodes
+from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 from jinja2.runtime import Context
-from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
-
-from delayctl.topology.errors import InvalidTopology, Location, Problem
-from delayctl.topology.wording import did_you_mean, shorten
 
 MAX_RENDERED = 8 * 1024 * 1024
 MAX_ITERATIONS = 200_000
@@ -52,7 +51,9 @@ def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:
             "see the Jinja2 syntax; {% raw %} keeps braces as they are",
         ) from error
     except SecurityError as error:
-        raise _invalid(file, _line_of(error), f"template: {error}", "templates may use values, loops and filters only") from error
+        raise _invalid(
+            file, _line_of(error), f"template: {error}", "templates may use values, loops and filters only"
+        ) from error
     except UndefinedError as error:
         raise InvalidTopology(_undefined_names(environment, text, values, file) or [_undefined(error, file)]) from error
     except TemplateError as error:
@@ -111,7 +112,9 @@ class _Budget:
         return result
 
 
-def _undefined_names(environment: SandboxedEnvironment, text: str, values: Mapping[str, object], file: str) -> list[Problem]:
+def _undefined_names(
+    environment: SandboxedEnvironment, text: str, values: Mapping[str, object], file: str
+) -> list[Problem]:
     """Every name that is used without a value, not only the one that rendering fell over."""
     tree = environment.parse(text)
     unknown = meta.find_undeclared_variables(tree) - set(values) - {"range"}
@@ -122,7 +125,9 @@ def _undefined_names(environment: SandboxedEnvironment, text: str, values: Mappi
         for name in guard.find_all(nodes.Name)
     }
     return [
-        Problem(f"template: '{name.name}' is undefined{did_you_mean(name.name, values)}", Location(file, name.lineno), _GIVE)
+        Problem(
+            f"template: '{name.name}' is undefined{did_you_mean(name.name, values)}", Location(file, name.lineno), _GIVE
+        )
         for name in tree.find_all(nodes.Name)
         if name.ctx == "load" and name.name in unknown and id(name) not in guarded
     ]

@@ -6,10 +6,8 @@ Built from events, not by recursion, so neither deep nesting nor aliases of alia
 
 import re
 from dataclasses import dataclass, field
-from typing import Union
 
 import yaml
-
 from delayctl.topology.errors import DelayctlError, InvalidTopology, Problem
 from delayctl.topology.render import Rendered
 
@@ -45,7 +43,7 @@ class MapNode:
     pairs: list[tuple["Node", "Node"]] = field(default_factory=list)
 
 
-Node = Union[ScalarNode, ListNode, MapNode]
+Node = ScalarNode | ListNode | MapNode
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -61,7 +59,9 @@ def load(rendered: Rendered) -> Node:
         raise _invalid(rendered, line, f"not YAML: {message}", _hint(error, rendered, line)) from error
     except yaml.reader.ReaderError as error:
         line = rendered.text[: error.position].count("\n") + 1
-        raise _invalid(rendered, line, f"not YAML: character U+{error.character:04X} is not allowed", "remove it") from error
+        raise _invalid(
+            rendered, line, f"not YAML: character U+{error.character:04X} is not allowed", "remove it"
+        ) from error
 
 
 def plain(node: Node, budget: int = 10_000) -> object:
@@ -89,7 +89,9 @@ def _build(rendered: Rendered) -> Node:
         line = event.start_mark.line + 1
         match event:
             case yaml.DocumentStartEvent() if root is not None:
-                raise _invalid(rendered, line, "a second document begins", "keep one document in a file: remove the '---'")
+                raise _invalid(
+                    rendered, line, "a second document begins", "keep one document in a file: remove the '---'"
+                )
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 stack.pop()
                 continue
@@ -97,7 +99,9 @@ def _build(rendered: Rendered) -> Node:
                 node = _aliased(rendered, line, event.anchor or "", anchors, stack)
             case yaml.ScalarEvent() | yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 if event.tag is not None and event.tag != "!":
-                    raise _invalid(rendered, line, f"the tag {event.tag} is not allowed", "remove it: write the plain value")
+                    raise _invalid(
+                        rendered, line, f"the tag {event.tag} is not allowed", "remove it: write the plain value"
+                    )
                 node = _node(event, line)
             case _:
                 continue

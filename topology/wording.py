@@ -36,6 +36,10 @@ def misspelt(name: str, known: Iterable[str]) -> str | None:
     for other in known:
         others = other.split(".")
         different = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
-        if len(words) == len(others) and len(different) == 1 and difflib.SequenceMatcher(None, *different[0]).ratio() >= 0.75:
+        if (
+            len(words) == len(others)
+            and len(different) == 1
+            and difflib.SequenceMatcher(None, *different[0]).ratio() >= 0.75
+        ):
             return other
     return None
