@@ -20,7 +20,7 @@ class RunningBroker:
     management_url: str = field(repr=False)
 
 
-class BrokerUnavailable(Exception):  # noqa: N818 - it names the state, as the callers say it.
+class BrokerUnavailable(Exception):
     """No broker could be had; the text says why and how to get one."""
 
     def __init__(self, *reasons: str, ways: Sequence[str] = WAYS) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -152,6 +153,23 @@ def _link_iptables(root: Path) -> None:
 
 
 def _answers(host: str) -> bool:
+    scheme, _, path = host.partition("://")
+    # Docker's client leaves a socket open for every refused connection to a local engine, so these are asked plainly.
+    return _socket_answers(path) if scheme == "unix" else _address_answers(host)
+
+
+def _socket_answers(path: str) -> bool:
+    try:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(ANSWERS_WITHIN)
+            link.connect(path)
+            link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+            return b" 200 " in link.recv(64)
+    except OSError:
+        return False
+
+
+def _address_answers(host: str) -> bool:
     try:
         client = docker.APIClient(base_url=host, timeout=ANSWERS_WITHIN, version=ANY_VERSION)
     except docker.errors.DockerException:

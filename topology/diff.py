@@ -121,8 +121,20 @@ def _missing_or_different(work: _Work) -> Iterator[Change]:
         if differences:
             yield Replace(there, queue, differences, _restore(queue, work), creation_stage(queue, desired))
     for binding in (*desired.bindings, *_to_restore(work)):
-        if binding not in live.bindings:
+        if binding not in live.bindings and not _is_bound_under_another_key(binding, live):
             yield Create(binding, creation_stage(binding, desired))
+
+
+def _is_bound_under_another_key(binding: Binding, live: Live) -> bool:
+    """Say whether a fanout exchange reaches the destination already: it does not look at keys."""
+    source = live.exchanges.get(binding.source)
+    if source is None or source.type != "fanout":
+        return False
+    here = live.bindings_at("exchange", binding.source)
+    return any(
+        (other.source, other.kind, other.destination) == (binding.source, binding.kind, binding.destination)
+        for other in here
+    )
 
 
 def _policy_changes(policy: Policy, found: Policy | None, desired: Topology) -> Iterator[Change]:
@@ -220,7 +232,8 @@ def _check_surroundings(work: _Work) -> None:
                 f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
             )
     ours = frozenset(desired.bindings) | work.owned.bindings
-    strangers = (binding for binding in live.bindings - ours if binding.source in desired.entrances)
+    queues = {level.entrance: level.queue for level in desired.levels}
+    strangers = (b for b in live.bindings - ours if b.source in queues and b.destination != queues[b.source])
     for binding in sorted(strangers, key=binding_order):
         work.warnings.append(
             f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."

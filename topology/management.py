@@ -1,6 +1,7 @@
 """The management API: the one module that speaks HTTP."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import urllib3
@@ -20,6 +21,7 @@ from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
 from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
 
+_COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
 _WITHOUT = "or work without it: apply --no-management"
 _TAGS = "let an administrator add the tag: rabbitmqctl set_user_tags USER policymaker"
@@ -39,8 +41,8 @@ class Management:
         context = access.tls.context() if self._base.startswith("https") else None
         self._pool = urllib3.PoolManager(retries=False, timeout=timeout, maxsize=8, ssl_context=context)
 
-    def read(self, prefix: str) -> Live:
-        """Read the virtual host and the record that belongs to the prefix."""
+    def read(self, prefix: str, exchanges: Collection[str] = ()) -> Live:
+        """Read the virtual host and the record that belongs to the prefix; `exchanges` are looked for with care."""
         record = self.read_record(prefix)
         status, definitions = self._request("GET", f"definitions/{quoted(self._vhost)}")
         if status == 401 and "administrator" in str(definitions.get("reason")):
@@ -48,17 +50,24 @@ class Management:
             definitions = self._lists()
         else:
             self._check(status, definitions)
+            definitions["exchanges"] += self._internal_exchanges(definitions, exchanges)
         return live_from_definitions(definitions, record=record)
+
+    def _internal_exchanges(self, definitions: Any, expected: Collection[str]) -> list[Any]:
+        """Exchanges that newer brokers leave out of the definitions because they are internal."""
+        seen = {exchange["name"] for exchange in definitions["exchanges"]}
+        missing = set(expected) - seen
+        listed = self._get(f"exchanges/{quoted(self._vhost)}?{_COLUMNS}") if missing else []
+        return [exchange for exchange in listed if exchange["name"] in missing]
 
     def _lists(self) -> dict[str, Any]:
         vhost = quoted(self._vhost)
-        columns = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
         return {
             "rabbit_version": self.version(),
             "exchanges": [
-                e for e in self._get(f"exchanges/{vhost}?{columns}") if e["name"] and not e["name"].startswith("amq.")
+                e for e in self._get(f"exchanges/{vhost}?{_COLUMNS}") if e["name"] and not e["name"].startswith("amq.")
             ],
-            "queues": [q for q in self._get(f"queues/{vhost}?{columns}") if not q.get("owner_pid_details")],
+            "queues": [q for q in self._get(f"queues/{vhost}?{_COLUMNS}") if not q.get("owner_pid_details")],
             "bindings": [b for b in self._get(f"bindings/{vhost}") if b["source"]],
             "policies": self._get(f"policies/{vhost}"),
             "parameters": [
