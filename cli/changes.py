@@ -52,7 +52,8 @@ class _Host:
         with self.broker() as broker:
             if self.management is None:
                 return self._blind_plan(desired, broker), ""
-            live = self.management.read(desired.prefix, [exchange.name for exchange in desired.exchanges])
+            existing = (reference.name for reference in desired.existing if reference.kind == "exchange")
+            live = self.management.read(desired.prefix, {*(exchange.name for exchange in desired.exchanges), *existing})
             live = replace(live, backlog={name: broker.backlog(name) for name in at_stake(desired, live)})
         return diff(desired, live, vhost=self.vhost, accept_loss=accept_loss), live.version
 
@@ -71,7 +72,8 @@ class _Host:
         """Raise StalePlan where the broker is no longer as it was planned for."""
         if self.management is None:
             return
-        live = self.management.read(plan.prefix, plan.intent.exchanges)
+        existing = {reference.name for reference in plan.existing if reference.kind == "exchange"}
+        live = self.management.read(plan.prefix, plan.intent.exchanges | existing)
         if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
             raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
 

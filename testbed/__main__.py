@@ -11,6 +11,7 @@ from types import FrameType
 
 from testbed import BrokerUnavailable, RunningBroker, container_broker, find_broker, native_node
 from testbed.cache import say
+from testbed.prepare import prepare
 
 KINDS: dict[str, Callable[[], AbstractContextManager[RunningBroker]]] = {
     "any": find_broker,
@@ -30,7 +31,10 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return run(options.kind, options.argv) if options.command == "run" else prepare(options.kind)
+        if options.command == "run":
+            return run(options.kind, options.argv)
+        prepare(options.kind)
+        return 0
     except BrokerUnavailable as error:
         print(f"Error: {error}", file=sys.stderr)
         return UNAVAILABLE
@@ -47,13 +51,6 @@ def run(kind: str, argv: Sequence[str]) -> int:
     with KINDS[kind]() as broker:
         say(f"{broker.how}: {broker.management_url}")
         return _call(argv, broker)
-
-
-def prepare(kind: str) -> int:
-    """Start a broker of this kind once and stop it, so that everything it needs is in the cache."""
-    with KINDS[kind]() as broker:
-        say(f"ready: {broker.how}")
-    return 0
 
 
 def _call(argv: Sequence[str], broker: RunningBroker) -> int:

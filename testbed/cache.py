@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+MAKING = ".making-"
+
 
 def cache_folder() -> Path:
     """Return the cache folder: DELAYCTL_CACHE, else delayctl under the user's cache folder."""
@@ -41,7 +43,10 @@ def cached(path: Path, make: Callable[[Path], None]) -> Path:
         if path.exists():
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(path.parent) as scratch:
+        # Under the lock nobody else makes this: what is there of it was left by a process that was killed.
+        for stale in path.parent.glob(f"{MAKING}{path.name}-*"):
+            shutil.rmtree(stale, ignore_errors=True)
+        with scratch_folder(path.parent, path.name) as scratch:
             made = scratch / path.name
             make(made)
             os.rename(made, path)
@@ -49,9 +54,9 @@ def cached(path: Path, make: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
+def scratch_folder(parent: Path, name: str = "part") -> Iterator[Path]:
     """Make a folder on the same disk as the cache, so that the result is put in place by one rename."""
-    scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
+    scratch = Path(tempfile.mkdtemp(prefix=f"{MAKING}{name}-", dir=parent))
     try:
         yield scratch
     finally:

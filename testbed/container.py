@@ -23,6 +23,11 @@ def ready_container() -> Iterator[RunningBroker]:
         yield broker
 
 
+def prepare_container() -> None:
+    """Fetch or build what `container_broker` and the compose files need."""
+    _docker_container().prepare()
+
+
 def _docker_container() -> ModuleType:
     # The demo runs without the packages that only tests need, and then has the other ways to a broker.
     try:

@@ -12,6 +12,8 @@ from testcontainers.core.network import Network
 
 from testbed import wait
 from testbed.broker import BrokerUnavailable, RunningBroker
+from testbed.cache import say
+from testbed.compose import find_compose
 from testbed.engine import Engine, engine, find_engine
 from testbed.image import any_image, ready_image
 from testbed.leftovers import labels, sweep
@@ -43,6 +45,13 @@ def ready_container() -> Iterator[RunningBroker]:
         raise BrokerUnavailable("container: no Docker engine answers")
     with _running(found, ready_image) as broker:
         yield broker
+
+
+def prepare() -> None:
+    """Fetch the engine's programs, the image and compose, as far as they are missing."""
+    with _refusals_explained(), engine() as found, found.client() as client:
+        say(f"the image {any_image(client, found)} is there")
+    say(f"compose is there: {find_compose().argv[-1]}")
 
 
 @contextmanager

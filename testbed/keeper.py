@@ -5,10 +5,12 @@ processes are stopped and their folder is removed.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+# The kernel's numbers for "set an interface's flags" (to none: down) and "delete a bridge".
+SET_FLAGS, DELETE_BRIDGE = 0x8914, 0x89A1
 SPEC, EXITED, PIDS = "keeper.json", "exited", "pids.json"
 # An end that we bring about is no news, and a marker written while the folder is being removed would keep it.
 stopping = threading.Event()
@@ -41,6 +45,7 @@ def main(folder: Path) -> None:
         stopping.set()
         _stop(running, spec["grace"])
         for path in spec["remove"]:
+            _remove_bridges(Path(path))
             _remove(path)
 
 
@@ -87,6 +92,19 @@ def _await_group(group: int) -> None:
         while time.monotonic() < end:
             os.killpg(group, 0)
             time.sleep(0.02)
+
+
+def _remove_bridges(data: Path) -> None:
+    """Delete the network bridges of a container engine with this data folder, whose owner could not tell it to."""
+    networks = data / "network/files/local-kv.db"
+    known = networks.read_bytes() if networks.is_file() else b""
+    for bridge in Path("/sys/class/net").glob("br-*"):
+        # Engines name a bridge after the network's id: only those in this engine's own list are its own.
+        if bridge.name.removeprefix("br-").encode() in known:
+            name = bridge.name.encode().ljust(16, b"\0")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, contextlib.suppress(OSError):
+                fcntl.ioctl(control, SET_FLAGS, name.ljust(40, b"\0"))
+                fcntl.ioctl(control, DELETE_BRIDGE, name)
 
 
 def _remove(path: str) -> None:

@@ -14,9 +14,12 @@ from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermi
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.adapters.utils.connection_workflow import AMQPConnectorException
 
 Result = TypeVar("Result")
 NOT_IMPLEMENTED = 540
+# pika raises its connection workflow's errors and the system's own beside its documented ones.
+PIKA_ERRORS = (pika.exceptions.AMQPError, AMQPConnectorException, OSError)
 
 
 class AmqpSession:
@@ -115,7 +118,7 @@ class AmqpSession:
         """Answer heartbeats; raises Unreachable when the connection is gone."""
         try:
             self._open().connection.process_data_events(0)
-        except (pika.exceptions.AMQPError, OSError) as error:
+        except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 
     @property
@@ -126,7 +129,7 @@ class AmqpSession:
     def _call(self, action: Callable[[BlockingChannel], Result]) -> Result:
         try:
             return action(self._open())
-        except (pika.exceptions.AMQPError, OSError) as error:
+        except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 
     def _open(self) -> BlockingChannel:
@@ -137,7 +140,7 @@ class AmqpSession:
             if self._channel is None or not self._channel.is_open:
                 self._channel = self._connection.channel()
             return self._channel
-        except (pika.exceptions.AMQPError, OSError) as error:
+        except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 
 
@@ -193,6 +196,11 @@ def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
 
 
 def _unreachable(cause: BaseException, access: Access) -> Unreachable:
+    text = str(cause.args[0] if cause.args else cause) or type(cause).__name__
+    if "certificate required" in text or "CERTIFICATE_REQUIRED" in text:
+        return Unreachable(
+            f"{access.address} asks for a client certificate", fix="name it with --cert-file and --key-file"
+        )
     if isinstance(cause, ssl.SSLCertVerificationError):
         why = f"the certificate of {access.address} can't be verified: {cause.verify_message}"
         return Unreachable(
@@ -210,7 +218,7 @@ def _unreachable(cause: BaseException, access: Access) -> Unreachable:
         return Unreachable(
             f"nothing listens at {access.address}", fix="start the broker, or correct --url or DELAYCTL_URL"
         )
-    if isinstance(cause, TimeoutError):
+    if isinstance(cause, TimeoutError | AMQPConnectorException):
         return Unreachable(
             f"{access.address} does not answer within {access.timeout_s:g}s",
             fix="check host, port and firewall, or raise --timeout",
@@ -219,12 +227,12 @@ def _unreachable(cause: BaseException, access: Access) -> Unreachable:
         cause,
         pika.exceptions.IncompatibleProtocolError | pika.exceptions.StreamLostError | EOFError | ConnectionResetError,
     ):
-        why = f"the connection to {access.address} broke: {str(cause) or type(cause).__name__}"
+        why = f"the connection to {access.address} broke: {text}"
         return Unreachable(
             why, fix="check that an AMQP 0-9-1 broker listens on this port (amqps:// for TLS), and its log"
         )
     return Unreachable(
-        f"the connection to {access.address} failed: {str(cause) or type(cause).__name__}",
+        f"the connection to {access.address} failed: {text}",
         fix="check --url, and the broker's log",
     )
 

@@ -1,6 +1,7 @@
 """What a queue really does: its arguments, the one policy and the one operator policy that apply, taken together."""
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -66,10 +67,13 @@ def _matches(policy: Policy, queue: Queue) -> bool:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        return None
+    with warnings.catch_warnings():
+        # Python warns where it reads a pattern, such as [[:digit:]], differently from PCRE.
+        warnings.simplefilter("error")
+        try:
+            return re.compile(pattern)
+        except (re.error, OverflowError, RecursionError, Warning):
+            return None
 
 
 def _settings(policy: Policy | None) -> Settings:

@@ -152,21 +152,22 @@ class Management:
         try:
             return response.status, json.loads(response.data)
         except ValueError as error:
-            what = f"{self._base} answers, but not as RabbitMQ's management API does"
-            raise ManagementUnavailable(what, fix=f"correct --management-url, {_WITHOUT}") from error
+            raise self._something_else() from error
 
     def _check(self, status: int, answer: Any) -> None:
         """Raise our error for an answer that is no success."""
         if status < 300:
             return
-        reason = str(answer.get("reason", "") if isinstance(answer, dict) else "")
+        if not isinstance(answer, dict) or "error" not in answer:
+            raise self._something_else()
+        reason = str(answer.get("reason", ""))
         if "vhost_not_found" in reason:
             fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
             raise VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
         raise self._refusal(status, reason)
 
     def _refusal(self, status: int, reason: str) -> BrokerError:
-        if status == 401 and reason in ("Login failed", ""):
+        if status == 401 and reason.lower() in ("login failed", "not_authorized", ""):
             return AuthenticationFailed(
                 f"the management API at {self._base} refuses user '{self._user}' or the password",
                 fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file",
@@ -179,11 +180,18 @@ class Management:
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
 
+    def _something_else(self) -> ManagementUnavailable:
+        what = f"{self._base} answers, but not as RabbitMQ's management API does"
+        return ManagementUnavailable(what, fix=f"correct --management-url, {_WITHOUT}")
+
     def _unavailable(self, error: HTTPError) -> ManagementUnavailable:
         cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
+        if "certificate required" in str(cause) or "CERTIFICATE_REQUIRED" in str(cause):
+            what = f"{self._base} asks for a client certificate"
+            return ManagementUnavailable(what, fix="name it with --cert-file and --key-file")
         if isinstance(cause, SSLError):
             return ManagementUnavailable(
-                f"TLS with {self._base} fails: {cause}", fix="name the CA with --ca-file, or correct --management-url"
+                f"TLS with {self._base} fails: {cause}", fix="name the CA with --ca-file, and the client certificate with --cert-file if one is asked for"
             )
         if isinstance(cause, NewConnectionError):
             return ManagementUnavailable(f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}")

@@ -1,49 +1,54 @@
 """The order of changes: exits before entrances on the way in, entrances before exits on the way out.
 
-Whatever moment an apply is interrupted at, no message can enter a delay that has no way out yet.
+Whatever moment an apply is interrupted at, no message can enter a delay that has no way out yet. And since the
+broker refuses to delete a delay queue that holds messages, nothing that these need on their way out goes before it.
 """
 
+from enum import IntEnum
 from typing import assert_never
 
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology
 from delayctl.topology.names import Names
 
-_POLICIES, _ENDS, _EXIT, _WAYS_OUT, _DELAY_QUEUES, _ENTRANCES, _INTO_QUEUES, _WAYS_IN = range(8)
-_AFTER_CREATION = 10
+
+class Stage(IntEnum):
+    """One stage is complete before the next begins."""
+
+    PUT_POLICIES = 0
+    PUT_ENDS = 1
+    PUT_SAFETY_NET = 2
+    PUT_EXIT = 3
+    PUT_WAYS_OUT = 4
+    PUT_DELAY_QUEUES = 5
+    PUT_ENTRANCES = 6
+    PUT_WAYS_INTO_QUEUES = 7
+    PUT_WAYS_IN = 8
+    CUT_WAYS_IN = 10
+    CUT_WAYS_INTO_QUEUES = 11
+    DROP_DELAY_QUEUES = 12
+    CUT_WAYS_OUT = 13
+    DROP_EXIT = 14
+    CUT_SAFETY_NET = 15
+    DROP_ENDS = 16
+    DROP_POLICIES = 17
 
 
 def creation_stage(resource: Resource, topology: Topology) -> int:
-    """When an object is declared: a lower stage is complete before the next begins."""
+    """When an object is declared."""
     match resource:
         case Policy():
-            return _POLICIES
+            return Stage.PUT_POLICIES
         case Exchange():
-            return {topology.exit: _EXIT}.get(
-                resource.name, _ENTRANCES if resource.name in topology.entrances else _ENDS
-            )
+            if resource.name == topology.exit:
+                return Stage.PUT_EXIT
+            return Stage.PUT_ENTRANCES if resource.name in topology.entrances else Stage.PUT_ENDS
         case Queue():
-            return _DELAY_QUEUES if resource.name in topology.delay_queues else _ENDS
+            return Stage.PUT_DELAY_QUEUES if resource.name in topology.delay_queues else Stage.PUT_ENDS
         case Binding():
             if resource.source == Names(topology.prefix).unrouted_exchange():
-                return _EXIT
+                return Stage.PUT_SAFETY_NET
             if resource.source == topology.exit:
-                return _WAYS_OUT
-            return _INTO_QUEUES if resource.source in topology.entrances else _WAYS_IN
-        case _:
-            assert_never(resource)
-
-
-def deletion_stage(resource: Resource, topology: Topology) -> int:
-    """When an object is removed: after all creation, and in the opposite order."""
-    match resource:
-        case Binding():
-            return _AFTER_CREATION + (2 if resource.source == topology.exit else 0)
-        case Exchange():
-            return _AFTER_CREATION + (4 if resource.name == topology.exit else 1)
-        case Queue():
-            # A queue that dead-letters goes before the queues its messages may still reach.
-            return _AFTER_CREATION + (1 if resource.settings.dead_letter_exchange == topology.exit else 3)
-        case Policy():
-            return _AFTER_CREATION + 5
+                return Stage.PUT_WAYS_OUT
+            return Stage.PUT_WAYS_INTO_QUEUES if resource.source in topology.entrances else Stage.PUT_WAYS_IN
         case _:
             assert_never(resource)

@@ -95,9 +95,9 @@ def from_json(value: dict[str, Any]) -> Record:
     if value["version"] != VERSION:
         raise ValueError(f"record of version {value['version']}")
     return Record(
-        exchanges=frozenset(map(str, value["exchanges"])),
-        queues=frozenset(map(str, value["queues"])),
-        policies=frozenset(map(str, value["policies"])),
+        exchanges=frozenset(map(_text, value["exchanges"])),
+        queues=frozenset(map(_text, value["queues"])),
+        policies=frozenset(map(_text, value["policies"])),
         bindings=frozenset(map(binding_from_json, value["bindings"])),
         restore=frozenset(map(binding_from_json, value["restore"])),
     )
@@ -114,4 +114,11 @@ def binding_from_json(value: list[Any]) -> Binding:
     source, kind, destination, key, *arguments = value
     if kind not in ("queue", "exchange"):
         raise ValueError(f"binding to a {kind}")
-    return Binding(source, kind, destination, key, freeze_arguments(arguments[0]) if arguments else ())
+    frozen = freeze_arguments(dict(arguments[0])) if arguments else ()
+    return Binding(_text(source), kind, _text(destination), _text(key), frozen)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a name")
+    return value

@@ -113,7 +113,7 @@ class Rabbit:
 
     def take(self, queue: str) -> list[Message]:
         """Take all that a queue holds now."""
-        messages = []
+        messages: list[Message] = []
         with self.channel() as channel:
             while True:
                 method, properties, body = channel.basic_get(queue, auto_ack=True)

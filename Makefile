@@ -1,0 +1,29 @@
+# Two commands: `make demo` and `make test`. Each sets up what it needs: a virtual environment here, a broker in a cache.
+PYTHON := .venv/bin/python
+
+.PHONY: help demo test lint types bench clean
+
+help:           ## Show what there is.
+	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
+
+demo: .venv/ready  ## Watch a delayed message on a real RabbitMQ.
+	@$(PYTHON) -m testbed run -- $(PYTHON) -m examples.demo
+
+test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
+	$(PYTHON) -m pytest
+
+lint: .venv/ready  ## Check style and format.
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: .venv/ready  ## Check types.
+	scripts/typecheck
+
+bench: .venv/ready  ## Measure, side by side, and write benchmarks/RESULTS.md.
+	$(PYTHON) -m benchmarks
+
+clean:          ## Remove what was built here.
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/ready: pyproject.toml scripts/setup
+	scripts/setup

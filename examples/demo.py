@@ -1,0 +1,64 @@
+"""The main job on a real RabbitMQ: apply a topology, publish, watch the message arrive after its delay, clean up."""
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pika
+from delayctl.cli.main import main as delayctl
+
+TOPOLOGY = str(Path(__file__).with_name("topology.yaml"))
+QUEUE = "orders.timeout.queue"
+PATIENCE_S = 30
+
+
+def demo(url: str) -> int:
+    """Run the demo on the broker at this URL."""
+    say("delayctl apply examples/topology.yaml --yes")
+    if delayctl(["apply", TOPOLOGY, "--yes"]) != 0:
+        return 1
+    try:
+        arrived = publish_and_watch(url)
+    finally:
+        say("delayctl destroy examples/topology.yaml --yes")
+        code = delayctl(["destroy", TOPOLOGY, "--yes"])
+    return code if arrived else 1
+
+
+def publish_and_watch(url: str) -> bool:
+    """Publish one order and wait until it comes out of the delay."""
+    connection = pika.BlockingConnection(pika.URLParameters(url))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    say("publish to orders.exchange, as the service always did:")
+    sent = time.monotonic()
+    properties = pika.BasicProperties(message_id="order-4711", delivery_mode=2)
+    channel.basic_publish("orders.exchange", "order.created", b"order 4711", properties, mandatory=True)
+    print(f"{now()}  sent      order 4711 with key order.created; it waits 3s in delay.3s.queue", flush=True)
+    for method, _, body in channel.consume(QUEUE, inactivity_timeout=PATIENCE_S):
+        if method is None or body is None:
+            print(f"nothing arrived in {QUEUE} within {PATIENCE_S}s", file=sys.stderr)
+            break
+        waited = time.monotonic() - sent
+        print(f"{now()}  received  {body.decode()} from {QUEUE} with key {method.routing_key}, after {waited:.3f}s")
+        channel.basic_ack(method.delivery_tag)
+        connection.close()
+        return waited >= 3 and method.routing_key == "order.created"
+    connection.close()
+    return False
+
+
+def now() -> str:
+    """The time of day, to the millisecond."""
+    return datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def say(what: str) -> None:
+    """Print a step of the demo."""
+    print(f"\n$ {what}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(demo(os.environ["DELAYCTL_URL"]))

@@ -1,0 +1,1 @@
+"""Tests of the testbed: brokers wherever they can be had."""
