@@ -1,5 +1,7 @@
 # Two commands: `make demo` and `make test`. Each sets up what it needs: a virtual environment here, a broker in a cache.
 PYTHON := .venv/bin/python
+# As root, where no Docker engine answers, the tests start one of their own for as long as they run.
+export DELAYCTL_START_DOCKER ?= 1
 
 .PHONY: help demo test lint types bench clean
 
@@ -10,6 +12,7 @@ demo: .venv/ready  ## Watch a delayed message on a real RabbitMQ.
 	@$(PYTHON) -m testbed run -- $(PYTHON) -m examples.demo
 
 test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
+	$(PYTHON) -m testbed prepare
 	$(PYTHON) -m pytest
 
 lint: .venv/ready  ## Check style and format.

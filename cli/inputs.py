@@ -15,7 +15,8 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 def read_text(file: str) -> str:
     """A file's text, or InvalidTopology with the reason."""
     try:
-        content = Path(file).read_bytes()
+        with Path(file).open("rb") as source:
+            content = source.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         fix = (
             "check the path, or start with: delayctl init"
@@ -25,7 +26,7 @@ def read_text(file: str) -> str:
         raise InvalidTopology([Problem(f"the file can't be read: {error.strerror}", Location(file), fix)]) from error
     if len(content) > MAX_FILE_BYTES:
         problem = Problem(
-            f"the file is larger than {MAX_FILE_BYTES} bytes", Location(file), "use a template loop instead of listing"
+            f"the file is larger than {MAX_FILE_BYTES:,} bytes", Location(file), "use a template loop instead of listing"
         )
         raise InvalidTopology([problem])
     try:
@@ -43,7 +44,9 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
     values: dict[str, object] = {}
     for file in values_files:
         text = read_text(file)
-        content = plain(load(Rendered(file, text, tuple(range(1, text.count("\n") + 2)))))
+        content = plain(load(Rendered.untouched(file, text)))
+        if content is None:
+            continue
         if not isinstance(content, dict):
             raise DelayctlError("a values file must be a mapping", where=file, fix="write 'name: value' lines")
         values |= content
@@ -53,7 +56,7 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
             raise DelayctlError(
                 f"--set {assignment.partition('=')[0]!r} is not NAME=VALUE", fix="write --set region=eu"
             )
-        values[name] = plain(load(Rendered(f"--set {name}", value, (1,)))) if value else ""
+        values[name] = plain(load(Rendered.untouched(f"--set {name}", value))) if value else ""
     return values
 
 

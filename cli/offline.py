@@ -33,7 +33,7 @@ def init(file: str, from_rocketmq: str | None, force: bool) -> int:
     template = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False).from_string(  # noqa: S701 (YAML, not HTML)
         files("delayctl.cli").joinpath("topology.yaml.j2").read_text(encoding="utf-8")
     )
-    text = template.render(levels=levels, last=levels[-1], rocketmq=from_rocketmq)
+    text = template.render(levels=levels, last=levels[-1], rocketmq=from_rocketmq and " ".join(levels))
     try:
         with Path(file).open("w" if force else "x", encoding="utf-8") as target:
             target.write(text)
@@ -119,7 +119,7 @@ def _valid_text(file: str, spec: Spec, desired: Topology) -> str:
         plural(len(desired.exchanges), "exchange"),
         plural(len(desired.queues), "queue"),
         plural(len(desired.bindings), "binding"),
-        *([f"{len(desired.policies)} policies"] if desired.policies else []),
+        *([plural(len(desired.policies), "policy")] if desired.policies else []),
     )
     return f"{file} is valid: {', '.join(counts)}."
 

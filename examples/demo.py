@@ -43,7 +43,7 @@ def publish_and_watch(url: str) -> bool:
             break
         waited = time.monotonic() - sent
         print(f"{now()}  received  {body.decode()} from {QUEUE} with key {method.routing_key}, after {waited:.3f}s")
-        channel.basic_ack(method.delivery_tag)
+        channel.basic_ack(method.delivery_tag or 0)
         connection.close()
         return waited >= 3 and method.routing_key == "order.created"
     connection.close()

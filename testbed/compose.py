@@ -55,15 +55,12 @@ def find_compose() -> Compose:
 
 def unpacked_compose(root: Path) -> Compose:
     """Return the Docker Compose of Debian's package unpacked at `root`: a program, or a script with its modules."""
-    program = next(path for path in (*root.glob("usr/libexec/docker/cli-plugins/docker-compose"), root / COMMAND))
+    program = root / "usr/bin/docker-compose"
     if program.read_bytes()[:2] != b"#!":
         return Compose([str(program)], {})
     python = root / "usr/bin/python3"
     modules = {"PYTHONPATH": str(root / "usr/lib/python3/dist-packages")}
     return Compose([str(python) if python.exists() else "/usr/bin/python3", str(program)], modules)
-
-
-COMMAND = "usr/bin/docker-compose"
 
 
 @contextmanager

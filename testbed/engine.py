@@ -20,6 +20,8 @@ from testbed.processes import Command, kept
 ANSWERS_WITHIN = 3
 # A ping needs no agreement on the newest version, which would be a question of its own.
 ANY_VERSION = "1.24"
+LONGEST_SOCKET = "/delayctl-docker-12345678/exec/containerd/containerd-debug.sock.ttrpc"
+SOCKET_PATH_LIMIT = 107
 READY_WITHIN = 60.0
 STOPS_WITHIN = 60.0
 
@@ -94,8 +96,8 @@ def why_not_private(env: dict[str, str], uid: int) -> str | None:
 def private_engine() -> Iterator[Engine]:
     """Run a Docker engine of our own, beside and unseen by any other, until the block ends."""
     env = _programs()
-    # A short path: a socket's may have 107 characters. The images go beside the cache, as /tmp may be in memory.
-    folder = Path(tempfile.mkdtemp(prefix="delayctl-docker-"))
+    # The images go into the cache, as the folder for temporary files may be in memory.
+    folder = Path(tempfile.mkdtemp(prefix="delayctl-docker-", dir=socket_parent(tempfile.gettempdir())))
     cache_folder().mkdir(parents=True, exist_ok=True)
     data = Path(tempfile.mkdtemp(prefix="engine-", dir=cache_folder()))
     host = f"unix://{folder}/docker.sock"
@@ -109,6 +111,11 @@ def private_engine() -> Iterator[Engine]:
         if process.end():
             raise BrokerUnavailable(f"container: {process.end()}; its last words: {process.tail()}")
         yield Engine(host, is_private=True)
+
+
+def socket_parent(temporary: str) -> str:
+    """Return where an engine's sockets can be: below the usual folder, or below /tmp where that has too long a path."""
+    return temporary if len(temporary) + len(LONGEST_SOCKET) <= SOCKET_PATH_LIMIT else "/tmp"  # noqa: S108
 
 
 def _arguments(folder: Path, data: Path, env: dict[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 
 # The kernel's numbers for "set an interface's flags" (to none: down) and "delete a bridge".
 SET_FLAGS, DELETE_BRIDGE = 0x8914, 0x89A1
-SPEC, EXITED, PIDS = "keeper.json", "exited", "pids.json"
+SPEC, EXITED = "keeper.json", "exited"
 # An end that we bring about is no news, and a marker written while the folder is being removed would keep it.
 stopping = threading.Event()
 
@@ -35,9 +35,11 @@ def main(folder: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     running: list[subprocess.Popen[bytes]] = []
     try:
-        for command in spec["commands"]:
-            running.append(_start(command, folder))
-        (folder / PIDS).write_text(json.dumps([process.pid for process in running]))
+        try:
+            for command in spec["commands"]:
+                running.append(_start(command, folder))
+        except OSError as error:
+            (folder / EXITED).write_text(f"{error.filename} cannot be started: {error.strerror}")
         sys.stdin.buffer.read()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -111,7 +113,7 @@ def _remove(path: str) -> None:
     """Remove a folder, after unmounting what a container engine may have left mounted below it."""
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         target = line.split()[1]
-        if target.startswith(f"{path}/"):
+        if target == path or target.startswith(f"{path}/"):
             subprocess.run(["umount", "--lazy", target], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(path, ignore_errors=True)
 

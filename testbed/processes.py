@@ -26,16 +26,15 @@ class Kept:
 
     folder: Path
     outputs: tuple[Path, ...]
-
-    def pids(self) -> tuple[int, ...]:
-        """Return the pids of the processes, or none while they are being started."""
-        path = self.folder / keeper.PIDS
-        return tuple(json.loads(path.read_text())) if path.exists() else ()
+    keeper: subprocess.Popen[bytes]
 
     def end(self) -> str | None:
         """Say which of the processes ended by itself, or None while all run."""
         path = self.folder / keeper.EXITED
-        return path.read_text() if path.exists() else None
+        if path.exists():
+            return path.read_text()
+        code = self.keeper.poll()
+        return None if code is None else f"the keeper of {self.folder.name} ended with exit code {code}"
 
     def tail(self, lines: int = 12) -> str:
         """Return the last lines of everything that the processes wrote."""
@@ -59,7 +58,7 @@ def kept(
         [sys.executable, "-I", keeper.__file__, str(folder)], stdin=subprocess.PIPE, start_new_session=True
     )
     try:
-        yield Kept(folder, tuple(command.output for command in commands))
+        yield Kept(folder, tuple(command.output for command in commands), process)
     finally:
         assert process.stdin is not None
         process.stdin.close()

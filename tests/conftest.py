@@ -1,13 +1,15 @@
 """Fixtures: real brokers, and a virtual host of its own for every test."""
 
+import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from testbed import RunningBroker, container_broker, native_node
+from testbed import RunningBroker, container_broker, find_broker, native_node
 from testbed.needs import needed
 from tests.support.rabbit import Rabbit
 
@@ -15,8 +17,10 @@ from tests.support.rabbit import Rabbit
 settings.register_profile("delayctl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("delayctl")
 
-WAYS = {"native": native_node, "container": container_broker}
-EXAMPLE = Path(__file__).parent / "corpus" / "valid" / "example.yaml"
+# Both ends of the range, or the one broker that the environment names.
+WAYS = (
+    {"given": find_broker} if "DELAYCTL_URL" in os.environ else {"native": native_node, "container": container_broker}
+)
 
 
 @pytest.fixture(scope="session", params=sorted(WAYS, reverse=True))
@@ -29,6 +33,13 @@ def broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
 @pytest.fixture
 def rabbit(broker: RunningBroker) -> Iterator[Rabbit]:
     """A fresh virtual host."""
+    with fresh_vhost(broker) as host:
+        yield host
+
+
+@contextmanager
+def fresh_vhost(broker: RunningBroker) -> Iterator[Rabbit]:
+    """A virtual host that is new, and gone afterwards with all that belongs to it."""
     host = Rabbit(broker, f"test-{uuid.uuid4().hex[:12]}")
     host.api("PUT", "vhosts/{vhost}")
     yield host

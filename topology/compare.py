@@ -7,7 +7,7 @@ from delayctl.topology.arguments import argument_name, policy_key
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import Effective, default_of, effective
 from delayctl.topology.live import Live
-from delayctl.topology.model import Exchange, Policy, Queue, Settings
+from delayctl.topology.model import Arguments, Exchange, Policy, Queue, Settings
 from delayctl.topology.plan import Difference, Refusal
 
 _SETTINGS = tuple(field.name for field in fields(Settings))
@@ -15,22 +15,23 @@ _SETTINGS = tuple(field.name for field in fields(Settings))
 
 def compare_exchange(desired: Exchange, found: Exchange) -> tuple[Difference, ...]:
     """What an exchange has to be declared anew for."""
-    return _compare(desired, found, ("type", "alternate", "durable", "auto_delete", "internal", "extra"))
+    own = _compare(desired, found, ("type", "alternate", "durable", "auto_delete", "internal"))
+    return (*own, *_compare_arguments(desired.extra, found.extra))
 
 
 def compare_policy(desired: Policy, found: Policy) -> tuple[Difference, ...]:
     """What a policy has to be set anew for, key by key."""
-    before, after = dict(found.definition), dict(desired.definition)
-    keys = sorted(before.keys() | after.keys())
-    definition = (Difference(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key))
-    return (*_compare(desired, found, ("pattern", "apply_to", "priority")), *definition)
+    own = _compare(desired, found, ("pattern", "apply_to", "priority"))
+    return (*own, *_compare_arguments(desired.definition, found.definition))
 
 
 def compare_queue(desired: Queue, found: Queue, live: Live, policies: tuple[Policy, ...]) -> tuple[Difference, ...]:
     """What a queue has to be declared anew for; a setting that a policy already gives it does not count."""
     in_force = effective(found, policies, live.operator_policies).settings
+    # A TTL that is a text, say, is none to the broker, but it is what has to be shown as being there.
+    unreadable = dict(found.extra)
     own = tuple(
-        Difference(argument_name(name), have, want)
+        Difference(argument_name(name), unreadable.pop(argument_name(name), have), want)
         for name in _SETTINGS
         if not _is_satisfied(
             name,
@@ -39,7 +40,11 @@ def compare_queue(desired: Queue, found: Queue, live: Live, policies: tuple[Poli
             getattr(in_force, name),
         )
     )
-    return (*own, *_compare(desired, found, ("durable", "auto_delete", "extra")))
+    return (
+        *own,
+        *_compare(desired, found, ("durable", "auto_delete")),
+        *_compare_arguments(desired.extra, tuple(unreadable.items())),
+    )
 
 
 def policy_drift(
@@ -53,34 +58,27 @@ def policy_drift(
     actual = effective(queue, policies, live.operator_policies)
     # A business queue may well be governed by its owner's policies; only what the file asks for is checked.
     names = [name for name in _SETTINGS if is_delay or getattr(wanted, name) is not None]
-    differences = tuple(
-        Difference(policy_key(name) or name, getattr(actual.settings, name), getattr(wanted, name))
-        for name in names
-        if not _is_same(name, getattr(wanted, name), getattr(actual.settings, name))
-    )
+    differences = _bent(wanted, actual.settings, names)
     if not differences:
         return None
-    return Refusal(
-        f"queue {queue.name}", _drift_reason(actual, differences, ours), _drift_fix(actual, ours), differences
-    )
-
-
-def _drift_reason(actual: Effective, differences: tuple[Difference, ...], ours: tuple[Policy, ...]) -> str:
     changed = ", ".join(f"{d.field} is {_spelled(d.live)} instead of {_spelled(d.desired)}" for d in differences)
-    return f"{changed}: {_culprit(actual, ours)[1]} applies to it"
+    is_user = bool(_bent(wanted, effective(queue, policies, ()).settings, names))
+    culprit, fix = _culprit(actual, is_user=is_user)
+    return Refusal(f"queue {queue.name}", f"{changed}: {culprit} applies to it", fix, differences)
 
 
-def _drift_fix(actual: Effective, ours: tuple[Policy, ...]) -> str:
-    command, described, name = _culprit(actual, ours)
-    return f"narrow the pattern of {described.split(' (')[0]}, or remove it: rabbitmqctl {command} {name}"
+def _bent(wanted: Settings, actual: Settings, names: Iterable[str]) -> tuple[Difference, ...]:
+    trios = ((name, getattr(actual, name), getattr(wanted, name)) for name in names)
+    return tuple(Difference(policy_key(n) or n, have, want) for n, have, want in trios if not _is_same(n, want, have))
 
 
-def _culprit(actual: Effective, ours: tuple[Policy, ...]) -> tuple[str, str, str]:
-    """The policy of others to speak of: rabbitmqctl's word for removing it, a description, the name."""
-    if actual.policy is not None and actual.policy not in ours:
-        return "clear_policy", f"policy {actual.policy.name} (priority {actual.policy.priority})", actual.policy.name
-    assert actual.operator_policy is not None
-    return "clear_operator_policy", f"operator policy {actual.operator_policy.name}", actual.operator_policy.name
+def _culprit(actual: Effective, *, is_user: bool) -> tuple[str, str]:
+    """The policy of others to speak of, and how to be rid of it."""
+    policy = actual.policy if is_user else actual.operator_policy
+    assert policy is not None
+    described, command = ("policy", "clear_policy") if is_user else ("operator policy", "clear_operator_policy")
+    fix = f"narrow the pattern of {described} {policy.name}, or remove it: rabbitmqctl {command} {policy.name}"
+    return f"{described} {policy.name}" + (f" (priority {policy.priority})" if is_user else ""), fix
 
 
 def _is_satisfied(name: str, want: object, have: object, in_force: object) -> bool:
@@ -96,6 +94,12 @@ def _is_same(name: str, want: object, have: object) -> bool:
 
 def _spelled(value: object) -> str:
     return "not set" if value is None else f"{value.ms} ms" if isinstance(value, Duration) else str(value)
+
+
+def _compare_arguments(desired: Arguments, found: Arguments) -> tuple[Difference, ...]:
+    before, after = dict(found), dict(desired)
+    pairs = ((key, before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
+    return tuple(Difference(key, have, want) for key, have, want in pairs if have != want)
 
 
 def _compare(desired: object, found: object, names: Iterable[str]) -> tuple[Difference, ...]:

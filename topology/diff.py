@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import groupby
 
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue, policy_drift
 from delayctl.topology.effective import is_readable
-from delayctl.topology.hazards import Scene, hazard_of, queues_to_count, warnings_of
+from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.live import Live
 from delayctl.topology.model import (
     Binding,
@@ -22,7 +23,7 @@ from delayctl.topology.model import (
     sorted_bindings,
 )
 from delayctl.topology.names import Names
-from delayctl.topology.order import creation_stage, deletion_stage
+from delayctl.topology.order import Delays, creation_stage, delays_on, deletion_stage
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
 
@@ -30,23 +31,23 @@ from delayctl.topology.record import Record, record_of, to_json
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
     """List the changes that turn `live` into `desired`. Reads nothing, writes nothing."""
     work = _Work(desired, live, frozenset(accept_loss))
-    scene = Scene(desired, live, work.owned, work.accept_loss)
-    for change in (*_missing_or_different(work), *_no_longer_wanted(work)):
-        _judge(work, change, scene)
+    _judge_all(work)
+    order = partial(_order, {name: level.ttl.ms for level in desired.levels for name in (level.queue, level.entrance)})
+    work.refusals += [_refusal(change, work.held[change]) for change in sorted(work.held, key=order)]
+    scene = work.scene
+    work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     _check_existing(work)
     _check_surroundings(work)
     record = _record_afterwards(work)
-    restored = [
-        b for change in work.changes if isinstance(change, Replace) for b in change.restore if b not in record.bindings
-    ]
+    touched = {b for change in work.changes if isinstance(change, Replace) for b in change.restore}
     return Plan(
         vhost=vhost,
         prefix=desired.prefix,
-        changes=tuple(sorted(work.changes, key=partial(_order, _delays(desired)))),
+        changes=tuple(sorted(work.changes, key=order)),
         refusals=tuple(work.refusals),
         warnings=tuple(work.warnings),
         record=record,
-        intent=work.owned.union(record, restore=restored),
+        intent=work.owned.union(record, restore=touched - work.owned.bindings - record.bindings),
         existing=desired.existing,
         fingerprint=fingerprint(work.owned.union(record), desired.existing, live),
     )
@@ -55,8 +56,7 @@ def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterab
 def at_stake(desired: Topology, live: Live) -> frozenset[str]:
     """The queues whose backlog decides what may be done, so that only these need to be counted."""
     work = _Work(desired, live, frozenset())
-    changes = (*_missing_or_different(work), *_no_longer_wanted(work))
-    return frozenset(name for change in changes for name in queues_to_count(change, desired, live)) & live.queues.keys()
+    return frozenset(queues_to_count(_all_changes(work), desired, work.delays)) & frozenset(live.queues)
 
 
 def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str:
@@ -85,19 +85,38 @@ class _Work:
     live: Live
     accept_loss: frozenset[str]
     changes: list[Change] = field(default_factory=list)
-    held: list[Change] = field(default_factory=list)
+    held: dict[Change, Hazard] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
     def owned(self) -> Record:
-        return self.live.record or Record()
+        return Record() if self.live.record is None else self.live.record
+
+    @cached_property
+    def unwanted_bindings(self) -> frozenset[Binding]:
+        """Bindings of ours that are removed."""
+        return self.owned.bindings - frozenset(self.desired.bindings)
+
+    @cached_property
+    def delays(self) -> Delays:
+        return delays_on(self.live, self.desired)
 
     @property
+    def scene(self) -> Scene:
+        """What a judgement looks at, as far as judgement has come."""
+        return Scene(self.desired, self.live, self.owned, self.delays, self.accept_loss, tuple(self.held))
+
+    @cached_property
     def policies_afterwards(self) -> tuple[Policy, ...]:
         """The policies in force once the plan is done."""
         ours = {policy.name for policy in self.desired.policies} | self.owned.policies
         return (*(policy for policy in self.live.policies if policy.name not in ours), *self.desired.policies)
+
+
+def _all_changes(work: _Work) -> Iterator[Change]:
+    yield from _missing_or_different(work)
+    yield from _no_longer_wanted(work)
 
 
 def _missing_or_different(work: _Work) -> Iterator[Change]:
@@ -120,20 +139,20 @@ def _missing_or_different(work: _Work) -> Iterator[Change]:
         differences = compare_queue(queue, there, live, policies_then)
         if differences:
             yield Replace(there, queue, differences, _restore(queue, work), creation_stage(queue, desired))
-    for binding in (*desired.bindings, *_to_restore(work)):
-        if binding not in live.bindings and not _is_bound_under_another_key(binding, live):
-            yield Create(binding, creation_stage(binding, desired))
+    fanouts = {name for name, exchange in live.exchanges.items() if exchange.type == "fanout"}
+    fanouts -= {exchange.name for exchange in desired.exchanges if exchange.type != "fanout"}
+    missing = (binding for binding in desired.bindings if binding not in live.bindings)
+    wanted = (b for b in missing if b.source not in fanouts or not _is_bound_under_another_key(b, work))
+    for binding in (*wanted, *_to_restore(work)):
+        yield Create(binding, creation_stage(binding, desired))
 
 
-def _is_bound_under_another_key(binding: Binding, live: Live) -> bool:
-    """Say whether a fanout exchange reaches the destination already: it does not look at keys."""
-    source = live.exchanges.get(binding.source)
-    if source is None or source.type != "fanout":
-        return False
-    here = live.bindings_at("exchange", binding.source)
+def _is_bound_under_another_key(binding: Binding, work: _Work) -> bool:
+    """Say whether a fanout exchange reaches the destination already, and will: it does not look at keys."""
     return any(
         (other.source, other.kind, other.destination) == (binding.source, binding.kind, binding.destination)
-        for other in here
+        for other in work.live.bindings_at(binding.kind, binding.destination)
+        if other not in work.unwanted_bindings
     )
 
 
@@ -145,10 +164,8 @@ def _policy_changes(policy: Policy, found: Policy | None, desired: Topology) -> 
 
 
 def _restore(resource: Exchange | Queue, work: _Work) -> tuple[Binding, ...]:
-    """The bindings that a replacement takes away and has to put back."""
-    touching = work.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name)
-    unwanted = work.owned.bindings - frozenset(work.desired.bindings)
-    return sorted_bindings(binding for binding in touching if binding not in unwanted)
+    """The bindings that a replacement takes away and has to put back; those to be removed go later, in their turn."""
+    return sorted_bindings(work.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name))
 
 
 def _to_restore(work: _Work) -> tuple[Binding, ...]:
@@ -157,41 +174,52 @@ def _to_restore(work: _Work) -> tuple[Binding, ...]:
     queues = work.live.queues.keys() | {queue.name for queue in work.desired.queues}
     return sorted_bindings(
         binding
-        for binding in work.owned.restore - frozenset(work.desired.bindings)
-        if binding.source in exchanges and binding.destination in (queues if binding.kind == "queue" else exchanges)
+        for binding in work.owned.restore - frozenset(work.desired.bindings) - work.live.bindings
+        # What is predefined is always there, and never listed.
+        if (binding.source in exchanges or binding.source.startswith("amq."))
+        and binding.destination in (queues if binding.kind == "queue" else exchanges)
     )
 
 
 def _no_longer_wanted(work: _Work) -> Iterator[Change]:
-    live, owned = work.live, work.owned
-    wanted = record_of(work.desired)
+    live, owned, wanted = work.live, work.owned, record_of(work.desired)
     existing = {(reference.kind, reference.name) for reference in work.desired.existing}
     gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
     gone_queues = owned.queues - wanted.queues - {name for kind, name in existing if kind == "queue"}
-    for binding in owned.bindings - wanted.bindings:
-        if binding in live.bindings:
-            yield Delete(binding, deletion_stage(binding, work.desired))
-    for name in gone_exchanges & live.exchanges.keys():
-        yield Delete(live.exchanges[name], deletion_stage(live.exchanges[name], work.desired))
-    for name in gone_queues & live.queues.keys():
-        yield Delete(live.queues[name], deletion_stage(live.queues[name], work.desired))
-    for policy in live.policies:
-        if policy.name in owned.policies - wanted.policies:
-            yield Delete(policy, deletion_stage(policy, work.desired))
+    gone_policies = owned.policies - wanted.policies
+    gone: Iterable[Resource] = (
+        *sorted_bindings(work.unwanted_bindings & live.bindings),
+        *(live.exchanges[name] for name in sorted(gone_exchanges) if name in live.exchanges),
+        *(live.queues[name] for name in sorted(gone_queues) if name in live.queues),
+        *(policy for policy in live.policies if policy.name in gone_policies),
+    )
+    for resource in gone:
+        yield Delete(resource, deletion_stage(resource, work.desired, work.delays))
+
+
+def _judge_all(work: _Work) -> None:
+    """Decide what is done and what is held back, what others depend on first."""
+    rank = partial(judging_rank, delays=work.delays)
+    for _, changes in groupby(sorted(_all_changes(work), key=rank), key=rank):
+        scene = work.scene
+        for change in changes:
+            _judge(work, change, scene)
 
 
 def _judge(work: _Work, change: Change, scene: Scene) -> None:
     """Take a change into the plan, or refuse it."""
     hazard = hazard_of(change, scene)
     if hazard and hazard.name not in work.accept_loss:
-        differences = change.differences if isinstance(change, Replace | Update) else ()
-        work.refusals.append(Refusal(label(resource_of(change)), hazard.reason, hazard.fix, differences))
-        work.held.append(change)
+        work.held[change] = hazard
         return
     if hazard and isinstance(change, Replace | Delete):
         change = replace(change, accept_loss=True)
     work.changes.append(change)
-    work.warnings.extend(warnings_of(change, scene))
+
+
+def _refusal(change: Change, hazard: Hazard) -> Refusal:
+    differences = change.differences if isinstance(change, Replace | Update) else ()
+    return Refusal(label(resource_of(change)), hazard.reason, hazard.fix, differences)
 
 
 def _record_afterwards(work: _Work) -> Record:
@@ -231,17 +259,13 @@ def _check_surroundings(work: _Work) -> None:
             work.warnings.append(
                 f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
             )
-    ours = frozenset(desired.bindings) | work.owned.bindings
+    ours = work.owned.bindings.union(desired.bindings)
     queues = {level.entrance: level.queue for level in desired.levels}
     strangers = (b for b in live.bindings - ours if b.source in queues and b.destination != queues[b.source])
     for binding in sorted(strangers, key=binding_order):
         work.warnings.append(
             f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
         )
-
-
-def _delays(desired: Topology) -> dict[str, int]:
-    return {name: level.ttl.ms for level in desired.levels for name in (level.queue, level.entrance)}
 
 
 def _order(delays: dict[str, int], change: Change) -> tuple[int, int, int, str]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from delayctl.topology.wording import MAX_QUOTED, shorten
+from delayctl.topology.wording import MAX_QUOTED, quoted
 
 MAX_TTL_MS = 315_360_000_000  # The broker refuses a longer x-message-ttl.
 
@@ -22,7 +22,7 @@ class Duration:
         """Read a duration, or raise ValueError with the reason."""
         match = _PATTERN.fullmatch(text) if len(text) <= MAX_QUOTED else None
         if not match or not text:
-            raise ValueError(f"{shorten(text)!r} is not a duration")
+            raise ValueError(f"{quoted(text)} is not a duration")
         return cls(sum(int(count) * size for count, (_, size) in zip(match.groups(), _UNITS, strict=True) if count))
 
     def __str__(self) -> str:

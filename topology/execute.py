@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from delayctl.topology.broker import Broker
-from delayctl.topology.errors import BrokerError, Refused, Unreachable
+from delayctl.topology.errors import BrokerError, Unreachable
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource
 from delayctl.topology.plan import Change, Create, Delete, Plan, Replace, Update
 
@@ -46,9 +46,9 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
     failed = False
     for stage in plan.stages():
         for outcome in _skip(stage) if failed else _run(stage, broker):
-            keep_lock()
             failed = failed or isinstance(outcome, Failed)
             yield outcome
+            keep_lock()
     if not failed:
         broker.write_record(plan.prefix, plan.record)
 
@@ -58,9 +58,6 @@ def _skip(stage: tuple[Change, ...]) -> Iterator[Outcome]:
 
 
 def _run(stage: tuple[Change, ...], broker: Broker) -> Iterator[Outcome]:
-    if len(stage) < _WORTH_A_POOL:
-        yield from (_attempt(change, broker) for change in stage)
-        return
     gone = False
 
     def attempt(change: Change) -> Outcome:
@@ -69,8 +66,13 @@ def _run(stage: tuple[Change, ...], broker: Broker) -> Iterator[Outcome]:
         gone = gone or (isinstance(outcome, Failed) and isinstance(outcome.error, Unreachable))
         return outcome
 
+    if len(stage) < _WORTH_A_POOL:
+        yield from map(attempt, stage)
+        return
+    # Two replacements at once could miss each other: one binds to what the other has just deleted.
+    yield from map(attempt, (change for change in stage if isinstance(change, Replace)))
     with ThreadPoolExecutor(WORKERS) as pool:
-        yield from pool.map(attempt, stage)
+        yield from pool.map(attempt, (change for change in stage if not isinstance(change, Replace)))
 
 
 def _attempt(change: Change, broker: Broker) -> Outcome:
@@ -136,12 +138,15 @@ def _replace(change: Replace, broker: Broker) -> None:
 
 
 def _delete_when_empty(queue: Queue, bindings: tuple[Binding, ...], broker: Broker) -> None:
-    is_quorum = queue.settings.type == "quorum"
-    for binding in bindings if is_quorum else ():
-        broker.unbind(binding)
+    # The broker can't guard the deletion of a quorum queue: nothing may arrive between the count and the deletion.
+    unbound = bindings if queue.settings.type == "quorum" else ()
     try:
+        for binding in unbound:
+            broker.unbind(binding)
         broker.delete_queue(queue, guarded=True)
-    except Refused:
-        for binding in bindings if is_quorum else ():
+    except Unreachable:
+        raise
+    except BrokerError:
+        for binding in unbound:
             broker.bind(binding)
         raise

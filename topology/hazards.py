@@ -1,14 +1,16 @@
 """What a change would cost: messages lost or hastened, others cut off. One function per kind of change."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from delayctl.topology.arguments import policy_settings
+from delayctl.topology.effective import winner
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Topology
 from delayctl.topology.names import Names
-from delayctl.topology.plan import Change, Create, Delete, Replace, Update
+from delayctl.topology.order import Delays
+from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
 from delayctl.topology.record import Record
 from delayctl.topology.wording import plural
 
@@ -29,7 +31,9 @@ class Scene:
     desired: Topology
     live: Live
     owned: Record
+    delays: Delays
     accepted: frozenset[str] = frozenset()
+    held: tuple[Change, ...] = ()  # What was refused so far, and what therefore stays.
 
     def backlog(self, queue: str) -> Backlog:
         """What is in a queue, as far as it was counted."""
@@ -38,43 +42,75 @@ class Scene:
     @cached_property
     def waiting(self) -> int:
         """How many messages wait in delay queues and still need the way out."""
-        return sum(
-            self.backlog(name).messages for name in waiting_queues(self.desired, self.live) if name not in self.accepted
-        )
+        return sum(self.backlog(name).messages for name in self.delays.queues - self.accepted)
 
     @cached_property
     def way_out(self) -> frozenset[str]:
         """Every name that an expiring message may pass or reach."""
+        reached, ahead = set(self.safety_net), [self.desired.exit]
+        while ahead:
+            here = ahead.pop()
+            if here not in reached:
+                reached.add(here)
+                ahead += [b.destination for b in self.live.bindings_at("exchange", here) if b.source == here]
+        return frozenset(reached)
+
+    @cached_property
+    def safety_net(self) -> frozenset[str]:
+        """What catches an expired message that has no route."""
         names = Names(self.desired.prefix)
-        reached = frozenset(
-            binding.destination for binding in self.owned.bindings if binding.source == self.desired.exit
-        )
-        return reached | {self.desired.exit, names.unrouted_exchange(), names.unrouted_queue()}
+        return frozenset({names.unrouted_exchange(), names.unrouted_queue()})
+
+    @cached_property
+    def staying(self) -> frozenset[str]:
+        """The exchanges and queues that stay although the file no longer asks for them."""
+        deleted = (change.resource for change in self.held if isinstance(change, Delete))
+        return frozenset(resource.name for resource in deleted if isinstance(resource, Exchange | Queue))
 
 
 def hazard_of(change: Change, scene: Scene) -> Hazard | None:
     """The reason not to make a change, if there is one."""
     match change:
+        case Create(resource=Policy() as policy) | Update(after=policy):
+            return _of_shorter_queue(policy, scene)
         case Create():
             return None
-        case Update():
-            return _of_policy_update(change, scene)
         case Replace(after=Queue() as queue):
             return _of_queue_replacement(queue, scene)
         case Replace(after=exchange):
             return _of_exchange_replacement(exchange.name, scene)
         case Delete(resource=Queue() as queue):
             return (
-                _of_lost_way_out(queue.name, scene)
-                or _of_queue_loss(queue.name, scene)
+                _of_queue_loss(queue.name, scene)
+                or _of_lost_way_out(queue.name, scene)
                 or _of_strangers(queue.name, "queue", scene)
+                or _of_entrance_that_stays(
+                    queue.name, scene, [b.source for b in scene.live.bindings_at("queue", queue.name)]
+                )
             )
         case Delete(resource=Exchange() as exchange):
             return _of_lost_way_out(exchange.name, scene) or _of_strangers(exchange.name, "exchange", scene)
         case Delete(resource=Binding() as binding):
-            return _of_lost_way_out(binding.destination, scene) if binding.source == scene.desired.exit else None
+            if binding.source in scene.way_out:
+                return _of_lost_way_out(binding.destination, scene)
+            return _of_entrance_that_stays(binding.destination, scene, [binding.source])
+        case Delete(resource=policy):
+            return _of_queue_left_without(policy, scene)
+
+
+def judging_rank(change: Change, delays: Delays) -> int:
+    """Whether something can go depends on what stays: an entrance keeps its queue, a queue keeps its way out."""
+    match change:
+        case Delete(resource=Exchange() as exchange) if exchange.name in delays.entrances:
+            return 1
+        case Delete(resource=Queue() as queue) if queue.name in delays.queues:
+            return 2
+        case Delete(resource=Policy()):
+            return 4
         case Delete():
-            return None
+            return 3
+        case _:
+            return 0
 
 
 def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
@@ -84,6 +120,11 @@ def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
             yield (
                 f"while {queue.name} is replaced (a moment), what is published to it has no place: "
                 "publishers that set mandatory are told, others lose it. Pause them if that matters."
+            )
+        case Replace(after=Exchange() as exchange) if exchange.name in scene.desired.entrances:
+            yield (
+                f"while {exchange.name} is replaced (a moment), publishers meet a missing exchange, "
+                "and what other exchanges pass on to it is lost. Pause them if that matters."
             )
         case Update(before=before, after=after):
             old, new = policy_settings(before.definition), policy_settings(after.definition)
@@ -97,34 +138,24 @@ def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
             return
 
 
-def queues_to_count(change: Change, desired: Topology, live: Live) -> Iterable[str]:
-    """The queues whose backlog decides about a change."""
-    if isinstance(change, Update):
-        level = _level_of(change.after, desired)
-        return [level.queue] if level else []
-    if isinstance(change, Create):
-        return []
-    resource = change.after if isinstance(change, Replace) else change.resource
-    own = [resource.name] if isinstance(resource, Queue) else []
-    return (
-        [*own, *waiting_queues(desired, live)] if isinstance(change, Delete) or isinstance(resource, Exchange) else own
-    )
+def queues_to_count(changes: Iterable[Change], desired: Topology, delays: Delays) -> Iterable[str]:
+    """The queues whose backlog decides about these changes."""
+    needs_way_out = False
+    for change in changes:
+        resource = resource_of(change)
+        if isinstance(resource, Policy) and (level := _level_of(resource, desired)):
+            yield level.queue
+        if isinstance(resource, Queue) and not isinstance(change, Create):
+            yield resource.name
+        needs_way_out = needs_way_out or isinstance(change, Delete | Replace)
+    yield from delays.queues if needs_way_out else ()
 
 
-def waiting_queues(desired: Topology, live: Live) -> list[str]:
-    """The delay queues on the broker, wanted or not: all that expire into our exit."""
-    return [
-        name
-        for name, queue in live.queues.items()
-        if queue.settings.dead_letter_exchange == desired.exit or name in desired.delay_queues
-    ]
-
-
-def _of_policy_update(change: Update, scene: Scene) -> Hazard | None:
-    level = _level_of(change.after, scene.desired)
-    new = policy_settings(change.after.definition)
+def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:
+    level = _level_of(policy, scene.desired)
+    new = policy_settings(policy.definition)
     count = scene.backlog(level.queue).messages if level else 0
-    if level and new.max_length is not None and new.max_length < count:
+    if level and new.max_length is not None and new.max_length < count and new.overflow != "reject-publish":
         early = plural(count - new.max_length, "message")
         reason = f"{level.queue} holds {plural(count, 'message')}: {early} above the new max-length would leave early"
         return Hazard(level.queue, reason, _wait_or_insist(level.queue))
@@ -135,7 +166,8 @@ def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
     if queue.name not in scene.desired.delay_queues and queue not in scene.owned:
         fix = f"list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss {queue.name}"
         return Hazard(queue.name, "exists with other settings, and delayctl did not make it", fix)
-    return _of_queue_loss(queue.name, scene)
+    needed = queue.name in scene.safety_net and scene.waiting
+    return _of_queue_loss(queue.name, scene) or (_of_absence(queue.name, scene) if needed else None)
 
 
 def _of_queue_loss(name: str, scene: Scene) -> Hazard | None:
@@ -149,27 +181,52 @@ def _of_queue_loss(name: str, scene: Scene) -> Hazard | None:
 
 
 def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
-    if name == scene.desired.exit and scene.waiting:
-        reason = f"{plural(scene.waiting, 'message')} would be lost if they expire while it is away"
-        return Hazard(name, reason, _wait_or_insist(name))
-    if name in scene.desired.entrances or name in (scene.desired.exit, Names(scene.desired.prefix).unrouted_exchange()):
+    if name == scene.desired.exit or name in scene.safety_net:
+        return _of_absence(name, scene) if scene.waiting else None
+    if name in scene.desired.entrances:
         return None
     reason = "its type or arguments differ, and publishers would meet a missing exchange while it is replaced"
     return Hazard(name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {name}")
 
 
+def _of_absence(name: str, scene: Scene) -> Hazard:
+    reason = f"{plural(scene.waiting, 'message')} would be lost if they expire while it is away"
+    return Hazard(name, reason, _wait_or_insist(name))
+
+
 def _of_lost_way_out(name: str, scene: Scene) -> Hazard | None:
-    """A hazard where messages still wait that may need this object when they expire."""
-    if name not in scene.way_out or not scene.waiting:
+    """A hazard where messages wait, or may still come to wait, that need this object when they expire."""
+    if name not in scene.way_out:
         return None
-    return Hazard(
-        name, f"{plural(scene.waiting, 'waiting message')} may still need it when they expire", _wait_or_insist(name)
-    )
+    if scene.waiting:
+        reason = f"{plural(scene.waiting, 'waiting message')} may still need it when they expire"
+        return Hazard(name, reason, _wait_or_insist(name))
+    return _of_what_stays(name, scene.staying & scene.delays.queues, "may still need it")
+
+
+def _of_entrance_that_stays(queue: str, scene: Scene, sources: Iterable[str]) -> Hazard | None:
+    """A hazard where an entrance can't go, and what enters it would be lost without the queue behind it."""
+    return _of_what_stays(queue, scene.staying & scene.delays.entrances & frozenset(sources), "leads into it")
+
+
+def _of_queue_left_without(policy: Policy, scene: Scene) -> Hazard | None:
+    """A hazard where a queue can't go yet: without its TTL, what enters it would never leave."""
+    before = (change.before if isinstance(change, Replace) else resource_of(change) for change in scene.held)
+    governed = {queue.name for queue in before if isinstance(queue, Queue) and winner(queue, (policy,))}
+    return _of_what_stays(policy.name, governed, "has its settings from it")
+
+
+def _of_what_stays(name: str, staying: Collection[str], why: str) -> Hazard | None:
+    if not staying:
+        return None
+    first = min(staying)
+    return Hazard(name, f"{first} can't go yet and {why}", f"see {first}, or give --accept-loss {name}")
 
 
 def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:
     """A hazard where bindings that are not ours begin or end at what would go away."""
-    strangers = [binding for binding in scene.live.bindings_at(kind, name) if binding not in scene.owned.bindings]
+    there = frozenset(scene.live.bindings_at(kind, name)) - scene.owned.bindings
+    strangers = there | {binding for binding in scene.owned.restore if binding.touches(kind, name)}
     if not strangers:
         return None
     fix = f"remove the bindings first, list it under {kind}s: to keep it, or give --accept-loss {name}"

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from delayctl.topology.access import Access
 from delayctl.topology.amqp import AmqpSession
-from delayctl.topology.errors import Locked, Refused
+from delayctl.topology.errors import BrokerError, Locked, Refused
 from delayctl.topology.names import Names
 
 RESOURCE_LOCKED = 405
@@ -20,7 +20,12 @@ def hold_lock(
     """Hold the lock of a topology; yields a function that keeps it, and raises Unreachable once it is lost."""
     with AmqpSession(access) as session:
         _acquire(session, Names(prefix).lock(), wait_s, on_wait)
-        yield session.keep_alive
+        try:
+            yield session.keep_alive
+        finally:
+            # Closing the connection would remove it too, but only some time after we are gone.
+            with suppress(BrokerError):
+                session.delete_queue(Names(prefix).lock(), guarded=False)
 
 
 def _acquire(session: AmqpSession, name: str, wait_s: float, on_wait: Callable[[], None]) -> None:

@@ -191,7 +191,8 @@ class Management:
             return ManagementUnavailable(what, fix="name it with --cert-file and --key-file")
         if isinstance(cause, SSLError):
             return ManagementUnavailable(
-                f"TLS with {self._base} fails: {cause}", fix="name the CA with --ca-file, and the client certificate with --cert-file if one is asked for"
+                f"TLS with {self._base} fails: {cause}",
+                fix="name the CA with --ca-file, and the client certificate with --cert-file if one is asked for",
             )
         if isinstance(cause, NewConnectionError):
             return ManagementUnavailable(f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}")

@@ -98,6 +98,10 @@ class Binding:
     key: str = ""
     arguments: Arguments = ()
 
+    def touches(self, kind: Kind, name: str) -> bool:
+        """Say whether it begins or ends at this object."""
+        return (self.kind, self.destination) == (kind, name) or (kind == "exchange" and self.source == name)
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

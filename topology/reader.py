@@ -1,36 +1,51 @@
 """Reads typed values out of nodes and notes every problem on the way, instead of stopping at the first."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, cast
 
 from delayctl.topology.duration import MAX_TTL_MS, Duration
-from delayctl.topology.errors import InvalidTopology, Problem
+from delayctl.topology.errors import InvalidTopology, Location, Problem
 from delayctl.topology.names import MAX_NAME_BYTES
 from delayctl.topology.render import Rendered
 from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
-from delayctl.topology.wording import did_you_mean, shorten
+from delayctl.topology.wording import did_you_mean, near, quoted, shorten
 
 MAX_PROBLEMS = 100
 MAX_INTEGER = 2**63 - 1  # AMQP's longest integer.
+HOW_TO_WRITE = "write it as 500ms, 10s, 1m30s, 2h or 1d"
+
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_LONGEST = Duration(MAX_TTL_MS)
 
 Choice = TypeVar("Choice", bound=str)
+Entry = tuple[str, Node, Node]  # Name, key and value.
 
 
 class Reader:
     """Collects problems; every read gives a usable value or None, and a problem with it."""
 
     def __init__(self, rendered: Rendered) -> None:
-        self.problems: list[Problem] = []
         self._rendered = rendered
-        self._merged: dict[int, list[tuple[Node, Node]]] = {}
+        self._problems: dict[Problem, None] = {}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that was found so far, each once."""
+        return tuple(self._problems)
 
     def problem(self, node: Node, message: str, *, fix: str) -> None:
         """Note what is wrong at this node."""
-        problem = Problem(message, self._rendered.location(node.line), fix)
-        if problem not in self.problems:
-            self.problems.append(problem)
-        if len(self.problems) >= MAX_PROBLEMS:
-            raise InvalidTopology(self.problems)
+        self._problems[Problem(message, self._rendered.location(node.line), fix)] = None
+        if len(self._problems) >= MAX_PROBLEMS:
+            last = max(problem.location.line or 0 for problem in self._problems)
+            there = Location(self._rendered.file, last)
+            more = Problem(f"these are {MAX_PROBLEMS} problems, the rest is not read", there, "correct these first")
+            raise InvalidTopology([*self._problems, more])
+
+    def line_of(self, node: Node) -> int:
+        """The line of the file that wrote this node."""
+        return self._rendered.location(node.line).line or 1
 
     def fields(self, node: Node, what: str, allowed: Sequence[str]) -> dict[str, Node]:
         """The fields of a mapping that has a fixed set of keys."""
@@ -39,74 +54,47 @@ class Reader:
             if name in allowed:
                 known[name] = value
             else:
-                message = f"{what} has no key '{shorten(name)}'{did_you_mean(name, allowed)}"
+                message = f"{what} has no key {quoted(name)}{did_you_mean(name, allowed)}"
                 self.problem(key, message, fix=f"use one of: {', '.join(allowed)}")
         return known
 
-    def entries(self, node: Node, what: str) -> Iterator[tuple[str, Node, Node]]:
-        """Name, key and value of each entry of a mapping with names of the user's own."""
-        if isinstance(node, ScalarNode) and node.value is None:
+    def entries(self, node: Node, what: str) -> Iterator[Entry]:
+        """The entries of a mapping with names of the user's own."""
+        if is_nothing(node):
             return
         if not isinstance(node, MapNode):
-            self.problem(
-                node, f"{what} must be a mapping, not {describe(node)}", fix="write 'name: value' lines below it"
-            )
+            message = f"{what} must be a mapping, not {describe(node)}"
+            self.problem(node, message, fix="write 'name: value' lines below it")
             return
         seen: dict[str, Node] = {}
-        for key, value in self._pairs(node):
+        for key, value in node.pairs:
             if not isinstance(key, ScalarNode):
                 self.problem(key, f"{what} has a key that is {describe(key)}", fix="use plain text as key")
-                continue
-            if key.text in seen:
-                first = self._rendered.location(seen[key.text].line)
-                self.problem(
-                    key, f"{what} has '{shorten(key.text)}' twice, first at {first}", fix="remove or rename one of them"
-                )
-                continue
-            seen[key.text] = key
-            yield key.text, key, value
-
-    def _pairs(self, node: MapNode) -> list[tuple[Node, Node]]:
-        """The pairs of a mapping with merge keys (`<<: *defaults`) worked in; own keys win."""
-        if id(node) in self._merged:
-            return self._merged[id(node)]
-        own = [(key, value) for key, value in node.pairs if not _is_merge(key)]
-        names = {key.text for key, _ in own if isinstance(key, ScalarNode)}
-        self._merged[id(node)] = own
-        for key, value in node.pairs:
-            if not _is_merge(key):
-                continue
-            for source in value.items if isinstance(value, ListNode) else [value]:
-                if not isinstance(source, MapNode):
-                    self.problem(key, "'<<' needs a mapping to merge", fix="write <<: *name of an anchored mapping")
-                    continue
-                added = [
-                    pair
-                    for pair in self._pairs(source)
-                    if isinstance(pair[0], ScalarNode) and pair[0].text not in names
-                ]
-                names |= {key.text for key, _ in added if isinstance(key, ScalarNode)}
-                own.extend(added)
-        return own
+            elif key.text in seen:
+                message = f"{what} has {quoted(key.text)} twice, first at line {self.line_of(seen[key.text])}"
+                self.problem(key, message, fix="remove or rename one of them")
+            else:
+                seen[key.text] = key
+                yield key.text, key, value
 
     def items(self, node: Node, what: str) -> list[Node]:
         """The items of a list."""
         if isinstance(node, ListNode):
             return node.items
-        self.problem(node, f"{what} must be a list, not {describe(node)}", fix="write [a, b] or '- a' lines")
+        self.problem(node, f"{what} must be a list, not {describe(node)}", fix="begin each of them with '- '")
         return []
 
     def text(self, node: Node, what: str) -> str | None:
-        """A non-empty text."""
-        if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
-            return node.value
-        fix = (
-            f'put it in quotes: "{shorten(node.text)}"'
-            if isinstance(node, ScalarNode) and node.text
-            else "write a text"
-        )
-        self.problem(node, f"{what} must be a text, not {describe(node)}", fix=fix)
-        return None
+        """A text that AMQP can carry as a name or a key."""
+        if not (isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value):
+            self.problem(node, f"{what} must be a text, not {describe(node)}", fix=_as_text(node))
+            return None
+        return node.value if self._fits(node, what, node.value) else None
+
+    def label(self, node: Node, what: str) -> str | None:
+        """A text without control characters."""
+        text = self.text(node, what)
+        return text if text is not None and self._is_clean(node, what, text) else None
 
     def name(self, node: Node, what: str) -> str | None:
         """A name that AMQP can carry and that is not reserved."""
@@ -115,33 +103,39 @@ class Reader:
 
     def check_name(self, node: Node, what: str, text: str) -> bool:
         """Note what is wrong with a name; say whether it can be used."""
-        if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
-            self.problem(
-                node, f"{what} '{shorten(text)}' is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter name"
-            )
+        if not text:
+            self.problem(node, f"{what} has no name", fix="write a name before the ':'")
         elif text.startswith("amq."):
-            self.problem(
-                node,
-                f"{what} '{shorten(text)}' begins with 'amq.', which is reserved by RabbitMQ",
-                fix="choose another name",
-            )
-        elif any(ord(char) < 32 or ord(char) == 127 for char in text):
-            self.problem(node, f"{what} {shorten(text)!r} holds a control character", fix="remove it")
+            message = f"{what} {quoted(text)} begins with 'amq.', which is reserved by RabbitMQ"
+            self.problem(node, message, fix="choose another name")
         else:
-            return True
+            return self._is_clean(node, what, text) and self._fits(node, what, text)
         return False
 
-    def integer(self, node: Node, what: str, *, least: int, most: int = MAX_INTEGER) -> int | None:
-        """A whole number within bounds."""
+    def _is_clean(self, node: Node, what: str, text: str) -> bool:
+        control = _CONTROL.search(text)
+        if control:
+            self.problem(node, f"{what} {quoted(text)} holds a control character", fix="remove it")
+        return control is None
+
+    def _fits(self, node: Node, what: str, text: str) -> bool:
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if size > MAX_NAME_BYTES:
+            self.problem(
+                node, f"{what} {quoted(text)} is longer than {MAX_NAME_BYTES} bytes", fix="choose a shorter one"
+            )
+        return size <= MAX_NAME_BYTES
+
+    def integer(self, node: Node, what: str, *, least: int, most: int = MAX_INTEGER, other: str = "") -> int | None:
+        """A whole number within bounds; `other` is a word that is allowed as well."""
         value = node.value if isinstance(node, ScalarNode) else None
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        bounds = f"{least} or more" if most == MAX_INTEGER else f"between {least} and {most}"
-        message = f"{what} must be a whole number {bounds}, not {describe(node)}"
-        self.problem(
-            node, message, fix=f"write a number {bounds}" if number else "write digits, without unit or quotes"
-        )
+        is_too_large = isinstance(value, int | float) and value > most
+        bounds = f"from {least} to {most}" if most < MAX_INTEGER or is_too_large else f"of {least} or more"
+        instead = f", or {other}" if other else ""
+        message = f"{what} must be a whole number {bounds}{instead}, not {describe(node)}"
+        self.problem(node, message, fix=f"write a whole number {bounds}, without unit or quotes{instead}")
         return None
 
     def boolean(self, node: Node, what: str) -> bool | None:
@@ -153,45 +147,46 @@ class Reader:
 
     def choice(self, node: Node, what: str, options: Sequence[Choice]) -> Choice | None:
         """One of a few words."""
-        text = node.text if isinstance(node, ScalarNode) else None
+        text = node.text if isinstance(node, ScalarNode) else ""
         if text in options:
             return cast(Choice, text)
-        suggestion = did_you_mean(text, options) if text else ""
-        self.problem(
-            node,
-            f"{what} must be one of {', '.join(options)}, not {describe(node)}{suggestion}",
-            fix=f"write {options[0]}",
-        )
+        words = f"one of {', '.join(options)}" if len(options) > 1 else options[0]
+        message = f"{what} must be {words}, not {describe(node)}{did_you_mean(text, options)}"
+        self.problem(node, message, fix=f"write {near(text, options) or ' or '.join(options)}")
         return None
 
     def duration(self, node: Node, what: str) -> Duration | None:
         """A duration between 1 ms and the longest that the broker takes."""
         if isinstance(node, ScalarNode) and isinstance(node.value, str):
             return self.parse_duration(node, what, node.value)
-        unit = f"{node.text}s" if isinstance(node, ScalarNode) and isinstance(node.value, int) else "90s"
+        is_count = isinstance(node, ScalarNode) and node.text.isdecimal() and node.value
+        example = (
+            f"{shorten(node.text)}s or {shorten(node.text)}m"
+            if is_count and isinstance(node, ScalarNode)
+            else "90s or 1m30s"
+        )
         self.problem(
-            node,
-            f"{what} must be a duration, not {describe(node)}",
-            fix=f"write it with its unit, such as {unit} or 1m30s",
+            node, f"{what} must be a duration, not {describe(node)}", fix=f"write it with its unit, such as {example}"
         )
         return None
 
-    def parse_duration(self, node: Node, what: str, text: str) -> Duration | None:
+    def parse_duration(self, node: Node, what: str, text: str, *, fix: str = HOW_TO_WRITE) -> Duration | None:
         """A duration that stands within a longer text."""
         try:
             duration = Duration.parse(text)
         except ValueError as error:
-            self.problem(node, f"{what}: {error}", fix="write it as 500ms, 10s, 1m30s, 2h or 1d")
+            self.problem(node, f"{what} {error}", fix=fix)
             return None
         if 1 <= duration.ms <= MAX_TTL_MS:
             return duration
-        longest = Duration(MAX_TTL_MS)
-        self.problem(
-            node,
-            f"{what}: {shorten(text)} is not between 1ms and {longest}",
-            fix=f"RabbitMQ waits 1ms to {longest}; choose a delay in between",
-        )
+        message = f"{what} {quoted(text)} is not between 1ms and {_LONGEST}"
+        self.problem(node, message, fix="choose a delay in between: RabbitMQ takes no other")
         return None
+
+
+def is_nothing(node: Node) -> bool:
+    """Say whether a key was written without a value."""
+    return isinstance(node, ScalarNode) and node.value is None
 
 
 def describe(node: Node) -> str:
@@ -200,20 +195,18 @@ def describe(node: Node) -> str:
         return "a mapping"
     if isinstance(node, ListNode):
         return "a list"
-    return (
-        "nothing"
-        if node.value is None
-        else repr(shorten(node.text))
-        if isinstance(node.value, str)
-        else shorten(node.text)
-    )
+    if node.value is None:
+        return "nothing"
+    return quoted(node.text) if isinstance(node.value, str) else shorten(node.text)
 
 
 def listed(names: Iterable[str]) -> str:
     """Names for a fix, a handful at most."""
-    ordered = sorted(names)
+    ordered = list(names)
     return ", ".join(ordered[:8]) + (", …" if len(ordered) > 8 else "") if ordered else "none yet"
 
 
-def _is_merge(key: Node) -> bool:
-    return isinstance(key, ScalarNode) and key.text == "<<"
+def _as_text(node: Node) -> str:
+    if isinstance(node, ScalarNode) and node.text:
+        return f'put it in quotes: "{shorten(node.text)}"'
+    return "write a text; one that begins with # or * needs quotes" if is_nothing(node) else "write one text"

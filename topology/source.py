@@ -1,21 +1,33 @@
 """YAML text to plain nodes that know their line.
 
 Plain scalars follow YAML 1.2: `true`, `false`, `null`, decimal numbers; `on`, `yes` or `1:30` stay text.
-Built from events, not by recursion, so neither deep nesting nor aliases of aliases can hurt.
+Built from events, not by recursion, so that deep nesting can't hurt; aliases are followed as far as a budget lasts.
 """
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 from delayctl.topology.errors import DelayctlError, InvalidTopology, Problem
-from delayctl.topology.render import Rendered
+from delayctl.topology.render import LINE_BREAK, Rendered
+from delayctl.topology.source_errors import explain
+from delayctl.topology.wording import shorten
 
 MAX_DEPTH = 40
-_INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
-_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
-_CONSTANTS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
+MAX_ALIASED = 200_000  # Values that aliases may stand for, in all.
+_INTEGER = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
+_NULLS = ("", "~", "null", "Null", "NULL")
+_CONSTANTS: dict[str, bool | None] = {
+    **dict.fromkeys(_NULLS),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 _LONGEST_NUMBER = 20
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_YAML_TAGS = "tag:yaml.org,2002:"
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +37,7 @@ class ScalarNode:
     line: int
     value: str | int | float | bool | None
     text: str
+    is_plain: bool = True  # Written without quotes.
 
 
 @dataclass(slots=True, eq=False)
@@ -45,148 +58,187 @@ class MapNode:
 
 Node = ScalarNode | ListNode | MapNode
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 def load(rendered: Rendered) -> Node:
     """Read the one YAML document of a rendered file, or raise InvalidTopology."""
+    if forbidden := _FORBIDDEN.search(rendered.text):
+        line = len(LINE_BREAK.findall(rendered.text, 0, forbidden.start())) + 1
+        message = f"not YAML: character U+{ord(forbidden[0]):04X} is not allowed"
+        raise InvalidTopology([Problem(message, rendered.location(line), "remove it")])
     try:
-        return _build(rendered)
+        return _Builder(rendered).build()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        message = " ".join(part for part in (error.context, error.problem) if part)
-        raise _invalid(rendered, line, f"not YAML: {message}", _hint(error, rendered, line)) from error
-    except yaml.reader.ReaderError as error:
-        line = rendered.text[: error.position].count("\n") + 1
-        raise _invalid(
-            rendered, line, f"not YAML: character U+{error.character:04X} is not allowed", "remove it"
-        ) from error
+        raise InvalidTopology([explain(error, rendered)]) from error
 
 
-def plain(node: Node, budget: int = 10_000) -> object:
-    """A node as plain Python values; raises DelayctlError where aliases make it grow beyond all bounds."""
-    steps = [budget]
-
-    def convert(node: Node) -> object:
-        steps[0] -= 1
-        if steps[0] < 0:
-            raise DelayctlError("a value grows beyond all bounds", fix="write it without aliases of aliases")
-        if isinstance(node, MapNode):
-            return {key.text: convert(value) for key, value in node.pairs if isinstance(key, ScalarNode)}
-        if isinstance(node, ListNode):
-            return [convert(item) for item in node.items]
-        return node.value
-
-    return convert(node)
+def plain(node: Node, depth: int = 0) -> object:
+    """A node as plain Python values; a number that would not be printed as it was written stays text."""
+    if depth > MAX_DEPTH:
+        raise DelayctlError(
+            f"values are nested deeper than {MAX_DEPTH} levels", fix="write them without aliases of aliases"
+        )
+    if isinstance(node, MapNode):
+        return {key.text: plain(value, depth + 1) for key, value in node.pairs if isinstance(key, ScalarNode)}
+    if isinstance(node, ListNode):
+        return [plain(item, depth + 1) for item in node.items]
+    if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        return node.value if str(node.value) == node.text.replace("_", "") else node.text
+    return node.value
 
 
-def _build(rendered: Rendered) -> Node:
-    root: Node | None = None
-    stack: list[_Open] = []
-    anchors: dict[str, Node] = {}
-    for event in yaml.parse(rendered.text, Loader=_LOADER):
-        line = event.start_mark.line + 1
-        match event:
-            case yaml.DocumentStartEvent() if root is not None:
-                raise _invalid(
-                    rendered, line, "a second document begins", "keep one document in a file: remove the '---'"
-                )
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                stack.pop()
-                continue
-            case yaml.AliasEvent():
-                node = _aliased(rendered, line, event.anchor or "", anchors, stack)
-            case yaml.ScalarEvent() | yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                if event.tag is not None and event.tag != "!":
-                    raise _invalid(
-                        rendered, line, f"the tag {event.tag} is not allowed", "remove it: write the plain value"
-                    )
-                node = _node(event, line)
-            case _:
-                continue
-        if stack:
-            stack[-1].add(node)
+class _Builder:
+    """Puts nodes together, event by event."""
+
+    def __init__(self, rendered: Rendered) -> None:
+        self._rendered = rendered
+        self._root: Node | None = None
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Node, int]] = {}  # Each with the number of nodes it stands for.
+        self._count = 0  # Nodes so far, those that aliases stand for counted again.
+        self._aliased = 0
+
+    def build(self) -> Node:
+        """The root of the document."""
+        steps = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: self._mapping,
+            yaml.SequenceStartEvent: self._sequence,
+            yaml.MappingEndEvent: self._close,
+            yaml.SequenceEndEvent: self._close,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: self._document,
+        }
+        loader = _LOADER(self._rendered.text)
+        try:
+            while loader.check_event():
+                event = loader.get_event()
+                if step := steps.get(type(event)):
+                    step(event)
+        finally:
+            loader.dispose()
+        return self._root if self._root is not None else ScalarNode(1, None, "")
+
+    def _document(self, event: Any) -> None:
+        if self._root is not None:
+            fix = "keep one document in a file: remove the '---'"
+            raise self._invalid(event.start_mark.line + 1, "a second document begins", fix)
+
+    def _scalar(self, event: Any) -> None:
+        text = event.value
+        is_plain = not event.style
+        value = resolve_plain(text) if is_plain else text
+        self._add(event, ScalarNode(event.start_mark.line + 1, value, text, is_plain))
+
+    def _mapping(self, event: Any) -> None:
+        self._enter(event, MapNode(event.start_mark.line + 1))
+
+    def _sequence(self, event: Any) -> None:
+        self._enter(event, ListNode(event.start_mark.line + 1))
+
+    def _enter(self, event: Any, node: MapNode | ListNode) -> None:
+        self._add(event, node)
+        self._open.append(_Open(node, event.anchor, self._count))
+        if len(self._open) > MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels"
+            raise self._invalid(node.line, message, "a topology needs five: remove brackets or dashes")
+
+    def _add(self, event: Any, node: Node) -> None:
+        if event.tag is not None and event.tag != "!":
+            fix = "remove it, or put the value in quotes if the ! belongs to it"
+            raise self._invalid(
+                node.line, f"the tag {shorten(event.tag.replace(_YAML_TAGS, '!!'))} is not allowed", fix
+            )
+        self._put(node)
+        self._count += 1
+        if event.anchor:
+            self._anchors[event.anchor] = node, 1
+
+    def _put(self, node: Node) -> None:
+        if self._open:
+            self._open[-1].add(node)
         else:
-            root = node
-        if getattr(event, "anchor", None) and not isinstance(event, yaml.AliasEvent):
-            anchors[event.anchor] = node
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            stack.append(_Open(node))
-            if len(stack) > MAX_DEPTH:
-                raise _invalid(
-                    rendered,
-                    line,
-                    f"nested deeper than {MAX_DEPTH} levels",
-                    "a topology needs five: remove the brackets",
-                )
-    return root if root is not None else ScalarNode(1, None, "")
+            self._root = node
+
+    def _close(self, _event: Any) -> None:
+        closed = self._open.pop()
+        if closed.has_merges and isinstance(closed.node, MapNode):
+            self._merge(closed.node)
+        if closed.anchor and self._anchors[closed.anchor][0] is closed.node:
+            self._anchors[closed.anchor] = closed.node, self._count - closed.since + 1
+
+    def _alias(self, event: Any) -> None:
+        line, anchor = event.start_mark.line + 1, event.anchor
+        if anchor not in self._anchors:
+            fix = f"write &{anchor} at the value it stands for, or put the text in quotes"
+            raise self._invalid(line, f"the alias *{anchor} names no anchor before it", fix)
+        node, weight = self._anchors[anchor]
+        if any(node is opened.node for opened in self._open):
+            raise self._invalid(line, f"the alias *{anchor} stands within its own anchor", "write the value out")
+        self._count += weight
+        self._aliased += weight
+        if self._aliased > MAX_ALIASED:
+            message = f"the aliases up to *{anchor} stand for more than {MAX_ALIASED:,} values"
+            raise self._invalid(line, message, "use fewer aliases of aliases")
+        self._put(node)
+
+    def _merge(self, node: MapNode) -> None:
+        """Work in merge keys (`<<: *defaults`): a mapping's own keys win, then the first that is merged."""
+        pairs = [pair for pair in node.pairs if not _is_merge(pair[0])]
+        names = {key.text for key, _ in pairs if isinstance(key, ScalarNode)}
+        for key, value in node.pairs:
+            if not _is_merge(key):
+                continue
+            for source in value.items if isinstance(value, ListNode) else [value]:
+                if not isinstance(source, MapNode):
+                    raise self._invalid(
+                        key.line, "'<<' needs a mapping to merge", "write <<: *name of an anchored mapping"
+                    )
+                added = [pair for pair in source.pairs if isinstance(pair[0], ScalarNode) and pair[0].text not in names]
+                names.update(key.text for key, _ in added if isinstance(key, ScalarNode))
+                pairs += added
+        node.pairs = pairs
+
+    def _invalid(self, line: int, message: str, fix: str) -> InvalidTopology:
+        return InvalidTopology([Problem(message, self._rendered.location(line), fix)])
 
 
 class _Open:
     """A collection that is still being read."""
 
-    def __init__(self, node: Node) -> None:
+    __slots__ = ("_key", "anchor", "has_merges", "node", "since")
+
+    def __init__(self, node: ListNode | MapNode, anchor: str | None, since: int) -> None:
         self.node = node
+        self.anchor = anchor
+        self.since = since
+        self.has_merges = False
         self._key: Node | None = None
 
     def add(self, node: Node) -> None:
         if isinstance(self.node, ListNode):
             self.node.items.append(node)
-        elif isinstance(self.node, MapNode):
-            if self._key is None:
-                self._key = node
-            else:
-                self.node.pairs.append((self._key, node))
-                self._key = None
+        elif self._key is None:
+            self._key = node
+            self.has_merges = self.has_merges or _is_merge(node)
+        else:
+            self.node.pairs.append((self._key, node))
+            self._key = None
 
 
-def _aliased(rendered: Rendered, line: int, anchor: str, anchors: dict[str, Node], stack: list[_Open]) -> Node:
-    node = anchors.get(anchor)
-    if node is None:
-        raise _invalid(
-            rendered,
-            line,
-            f"the alias *{anchor} names no anchor before it",
-            f"write &{anchor} at the value it stands for",
-        )
-    if any(node is opened.node for opened in stack):
-        raise _invalid(rendered, line, f"the alias *{anchor} contains itself", "write the value out")
-    return node
+def _is_merge(key: Node) -> bool:
+    return isinstance(key, ScalarNode) and key.text == "<<" and key.is_plain
 
 
-def _node(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> Node:
-    if isinstance(event, yaml.MappingStartEvent):
-        return MapNode(line)
-    if isinstance(event, yaml.SequenceStartEvent):
-        return ListNode(line)
-    assert isinstance(event, yaml.ScalarEvent)
-    plain = event.style in (None, "")
-    return ScalarNode(line, _resolve(event.value) if plain else event.value, event.value)
-
-
-def _resolve(text: str) -> str | int | float | bool | None:
+def resolve_plain(text: str) -> str | int | float | bool | None:
+    """What a scalar without quotes means."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if len(text) <= _LONGEST_NUMBER:
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _FLOAT.fullmatch(text):
-            return float(text)
-    elif _INTEGER.fullmatch(text):
-        return float("inf")  # Too large for anything we count; the text is kept for the message.
+    # Most texts are names: look at one letter before asking two patterns.
+    if text[0] not in "+-.0123456789":
+        return text
+    if _INTEGER.fullmatch(text):
+        # Too large for anything we count; the text is kept for the message.
+        return int(text) if len(text) <= _LONGEST_NUMBER else float("inf")
+    if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text):
+        return float(text)
     return text
-
-
-def _hint(error: yaml.MarkedYAMLError, rendered: Rendered, line: int) -> str:
-    lines = rendered.text.split("\n")
-    around = lines[max(0, line - 2) : line]
-    if "\\t" in (error.problem or "") or any(text.lstrip(" ").startswith("\t") for text in around):
-        return "indent with spaces: YAML allows no tabs"
-    if "mapping values are not allowed" in (error.problem or ""):
-        return "check the indentation, or put the value with ': ' in quotes"
-    return "check quotes, brackets and indentation at and above this line"
-
-
-def _invalid(rendered: Rendered, line: int, message: str, fix: str) -> InvalidTopology:
-    return InvalidTopology([Problem(message, rendered.location(line), fix)])

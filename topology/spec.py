@@ -9,6 +9,7 @@ from delayctl.topology.model import Arguments, Kind, Overflow, QueueType
 ROCKETMQ_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 DEFAULT_LEVELS = ("1m", "5m", "15m")
 DEFAULT_MAX_LENGTH = 1_000_000
+DEFAULT_PRIORITY = 10
 ROCKETMQ_MAX_RETRIES = 16
 ROCKETMQ_FIRST_RETRY_LEVEL = 3  # The first retry waits level 3, the next level 4, and so on.
 
@@ -90,7 +91,7 @@ class Spec:
     vhost: str | None = None
     prefix: str = ""
     settings: SettingsHome = "arguments"
-    policy_priority: int = 10
+    policy_priority: int = DEFAULT_PRIORITY
     exchanges: tuple[ExchangeSpec, ...] = ()
     queues: tuple[QueueSpec, ...] = ()
     routes: tuple[RouteSpec, ...] = ()

@@ -1,6 +1,7 @@
 """A virtual host of a real RabbitMQ in a test's hands: looks at it and disturbs it as an administrator would."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,20 @@ class Rabbit:
     def delayctl(self, *arguments: str) -> Ran:
         """Run a command against this virtual host."""
         return delayctl(*arguments, *self.options)
+
+    def apply_text(self, text: str, *options: str) -> Ran:
+        """Apply a file with this text."""
+        return self._with_text("apply", text, "--yes", *options)
+
+    def plan_text(self, text: str, *options: str) -> Ran:
+        """Plan a file with this text."""
+        return self._with_text("plan", text, *options)
+
+    def _with_text(self, command: str, text: str, *options: str) -> Ran:
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            return self.delayctl(command, file.name, *options)
 
     def api(self, method: str, path: str, body: Any = None, *, user: str | None = None) -> Any:
         """Call the management API; `{vhost}` in the path is filled in."""

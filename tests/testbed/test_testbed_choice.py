@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 import pytest
 
 from testbed import BrokerUnavailable, RunningBroker
-from testbed.engine import candidates, why_not_private
+from testbed.engine import candidates, socket_parent, why_not_private
 from testbed.find import default_management_url, find_broker, first_of
 from testbed.needs import needed
 
@@ -94,6 +94,12 @@ def test_an_engine_is_not_started_unasked(env: dict[str, str], uid: int, reason:
 def test_a_named_engine_is_the_only_candidate() -> None:
     """DOCKER_HOST leaves no other address to be tried."""
     assert candidates({"DOCKER_HOST": "unix:///x", "XDG_RUNTIME_DIR": "/run/user/1"}) == ["unix:///x"]
+
+
+def test_an_engines_sockets_never_have_too_long_a_path() -> None:
+    """A long folder for temporary files is left aside, since a socket's path may have 107 characters."""
+    assert socket_parent("/var/tmp") == "/var/tmp"
+    assert socket_parent("/home/runner/work/_temp/of/a/very/long/path") == "/tmp"
 
 
 def test_without_a_broker_a_test_is_skipped_on_a_laptop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,12 @@
 """Containers: the broker through testcontainers, and the compose files, on a real Docker engine."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import docker  # type: ignore[import-untyped]
 import pytest
@@ -12,6 +17,8 @@ from testbed.engine import Engine, engine
 from testbed.image import SILENCE, any_image, pull
 from testbed.needs import needed
 from testbed.probe import answers, get
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +99,37 @@ def test_a_compose_file_comes_up_healthy(
 
     assert client.containers.list(all=True) == []
     assert client.volumes.list() == []
+
+
+def engine_folder(owner: int) -> Path:
+    """Return the folder of the private engine that this process started: the last argument of its keeper."""
+    children = Path(f"/proc/{owner}/task/{owner}/children").read_text().split()
+    commands = [Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0") for pid in children]
+    return next(Path(argv[-1]) for argv in commands if argv[-2].endswith("keeper.py"))
+
+
+def test_a_private_engine_does_not_outlive_a_killed_owner(
+    docker_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After kill -9 of the program that asked for it, an engine stops with its container and removes its files."""
+    if not docker_engine.is_private:
+        pytest.skip("this machine has a Docker engine of its own, so none is started for a broker")
+    note, log = tmp_path / "note", tmp_path / "log"
+    monkeypatch.delenv("DOCKER_HOST")
+    script = f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 600"
+    argv = [sys.executable, "-m", "testbed", "run", "--kind", "container", "--", "sh", "-c", script]
+    with log.open("w") as errors:
+        owner = subprocess.Popen(argv, cwd=ROOT, stderr=errors)
+    try:
+        wait.until(lambda: note.exists() or owner.poll() is not None, 240, what="the command beside the container")
+        assert note.exists(), log.read_text()
+        folder = engine_folder(owner.pid)
+        owner.kill()
+
+        wait.until(lambda: not folder.exists(), 90, what="the end of the engine")
+        assert str(folder) not in Path("/proc/self/mounts").read_text()
+    finally:
+        owner.kill()
+        owner.wait()
+        if note.exists():
+            os.kill(int(note.read_text()), signal.SIGKILL)

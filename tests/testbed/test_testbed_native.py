@@ -13,7 +13,7 @@ import pytest
 from testbed import BrokerUnavailable, RunningBroker, native_cluster, native_node, wait
 from testbed.needs import give_up, needed
 from testbed.probe import answers, get
-from testbed.server import fetched_server, installed_server
+from testbed.server import Server, fetched_server, installed_server
 
 LISTEN = "0A"
 LOOPBACKS = {"0100007F", "00000000000000000000000001000000"}
@@ -110,3 +110,13 @@ def test_three_private_nodes_are_one_cluster(folder: Path) -> None:
 def running_nodes(broker: RunningBroker) -> int:
     """Count the running nodes that a broker sees."""
     return sum(node["running"] for node in get(broker.management_url, "/api/nodes", url=broker.url))
+
+
+def test_a_server_that_cannot_be_started_is_named_at_once(folder: Path) -> None:
+    """The message names the program and the reason, long before the time for a start is over, and nothing stays."""
+    missing = Server(Path("/nowhere/rabbitmq-server"), Path("/nowhere/epmd"))
+
+    with pytest.raises(BrokerUnavailable, match="/nowhere/epmd cannot be started: No such file"):
+        native_node(server=missing).__enter__()
+
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,1 @@
+"""Measurements, always beside something to compare with in the same run."""

@@ -1,0 +1,54 @@
+"""Every broken file is answered with what is wrong, where and how to fix it; never with a traceback, never slowly."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from delayctl.cli.main import main
+
+from tests.corpus.generated import GENERATED
+
+FOLDER = Path(__file__).parent / "broken"
+WRITTEN = sorted(file.stem for file in FOLDER.glob("*.yaml"))
+LONGEST_ANSWER_S = 1.0
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_broken_file_is_explained(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole answer of the command line is the expected one, within a second."""
+    monkeypatch.chdir(FOLDER)
+
+    check_answer(name, capsys)
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_odd_file_is_explained(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So is the answer to a file that is huge or not even text."""
+    (tmp_path / f"{name}.yaml").write_bytes(GENERATED[name]())
+    monkeypatch.chdir(tmp_path)
+
+    check_answer(name, capsys)
+
+
+def test_every_answer_has_its_file() -> None:
+    """No expected answer is left behind when its file is renamed."""
+    assert sorted(file.stem for file in FOLDER.glob("*.expected")) == sorted([*WRITTEN, *GENERATED])
+
+
+def check_answer(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Validate a file of the current folder and compare the answer."""
+    started = time.perf_counter()
+    code = main(["validate", f"{name}.yaml"])
+    took = time.perf_counter() - started
+    out, err = capsys.readouterr()
+    answer = FOLDER / f"{name}.expected"
+    if os.environ.get("UPDATE_GOLDEN"):
+        answer.write_text(err, encoding="utf-8")
+
+    assert (code, out, err) == (1, "", answer.read_text(encoding="utf-8"))
+    assert "Traceback" not in err
+    assert "did not foresee" not in err
+    assert took < LONGEST_ANSWER_S

@@ -1,0 +1,132 @@
+"""The `exchanges` and `queues` sections, and the names that routes and retries use."""
+
+from collections.abc import Iterable
+
+from delayctl.topology.model import EXCHANGE_TYPES, QUEUE_TYPES, Arguments, Kind, freeze_arguments
+from delayctl.topology.names import Names
+from delayctl.topology.reader import MAX_INTEGER, Reader, describe
+from delayctl.topology.source import Node, ScalarNode
+from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec
+from delayctl.topology.wording import Spelling, quoted, shorten
+
+EXCHANGE_KEYS = ("type", "alternate", "existing")
+QUEUE_KEYS = ("type", "arguments", "existing")
+
+
+class Objects:
+    """The exchanges and queues of a file: those that are listed, and those that are just used."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.exchanges: dict[str, ExchangeSpec] = {}
+        self.queues: dict[str, QueueSpec] = {}
+        self._reader = reader
+        self._listed: dict[Kind, dict[str, Node]] = {"exchange": {}, "queue": {}}
+        self._used: dict[Kind, dict[str, Node]] = {"exchange": {}, "queue": {}}
+        self._spelling: dict[Kind, Spelling] = {}
+
+    def read(self, exchanges: Node | None, queues: Node | None) -> None:
+        """Read both sections."""
+        for name, key, node in self._reader.entries(exchanges, "exchanges") if exchanges else ():
+            exchange = _read_exchange(self._reader, name, node)
+            if self._reader.check_name(key, "exchange", name):
+                self.exchanges[name] = exchange
+                self._listed["exchange"][name] = key
+        for name, key, node in self._reader.entries(queues, "queues") if queues else ():
+            queue = _read_queue(self._reader, name, node)
+            if self._reader.check_name(key, "queue", name):
+                self.queues[name] = queue
+                self._listed["queue"][name] = key
+        self._spelling = {kind: Spelling(names) for kind, names in self._listed.items()}
+
+    def use(self, node: Node, kind: Kind, what: str) -> str | None:
+        """A name that the file mentions as a value."""
+        name = self._reader.name(node, what)
+        return self.use_name(name, node, kind, what) if name is not None else None
+
+    def use_name(self, name: str, node: Node, kind: Kind, what: str) -> str | None:
+        """A name that the file mentions; one that isn't listed is declared with the defaults, unless it looks misspelt."""
+        if name in self._listed[kind] or name in self._used[kind]:
+            return name
+        if not self._reader.check_name(node, what, name):
+            return None
+        if meant := self._spelling[kind].meant_by(name):
+            message = f"{what} names the {kind} {quoted(name)}, which is not listed (did you mean {quoted(meant)}?)"
+            fix = f"correct the name, or list it under {kind}s: if it is another one"
+            self._reader.problem(node, message, fix=fix)
+            return None
+        self._used[kind][name] = node
+        if kind == "exchange":
+            self.exchanges[name] = ExchangeSpec(name)
+        else:
+            self.queues[name] = QueueSpec(name)
+        return name
+
+    def check_own_names(self, names: Names, levels: Iterable[LevelSpec]) -> None:
+        """Refuse the names that delayctl's own objects have; called last, since a retry may add levels."""
+        own: dict[Kind, set[str]] = {
+            "exchange": {names.exit(), names.unrouted_exchange()},
+            "queue": {names.unrouted_queue(), names.lock()},
+        }
+        for level in levels:
+            own["exchange"].add(names.entrance(level.name))
+            own["queue"].add(names.delay_queue(level.name))
+        for kind, reserved in own.items():
+            for name in sorted(reserved & self._listed[kind].keys()):
+                fix = "remove it: it is declared by itself; or set another prefix"
+                self._reader.problem(self._listed[kind][name], f"{kind} '{name}' is delayctl's own name", fix=fix)
+            for name in sorted(reserved & self._used[kind].keys()):
+                fix = f"name another {kind}, or set another prefix"
+                self._reader.problem(self._used[kind][name], f"{kind} '{name}' is delayctl's own name", fix=fix)
+
+
+def _read_exchange(reader: Reader, name: str, node: Node) -> ExchangeSpec:
+    what = f"exchange {quoted(name)}"
+    fields = reader.fields(node, what, EXCHANGE_KEYS)
+    existing = _existing(reader, fields, what, "alternate")
+    kind = reader.choice(fields["type"], f"type of {what}", EXCHANGE_TYPES) if "type" in fields else None
+    alternate = reader.name(fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
+    return ExchangeSpec(name, kind or (None if existing else "topic"), alternate, existing)
+
+
+def _read_queue(reader: Reader, name: str, node: Node) -> QueueSpec:
+    what = f"queue {quoted(name)}"
+    fields = reader.fields(node, what, QUEUE_KEYS)
+    existing = _existing(reader, fields, what, "arguments")
+    kind = reader.choice(fields["type"], f"type of {what}", QUEUE_TYPES) if "type" in fields else None
+    arguments = _arguments(reader, fields["arguments"], what) if "arguments" in fields else ()
+    return QueueSpec(name, kind, existing, arguments)
+
+
+def _existing(reader: Reader, fields: dict[str, Node], what: str, foreign: str) -> bool:
+    existing = "existing" in fields and bool(reader.boolean(fields["existing"], f"existing of {what}"))
+    if existing and foreign in fields:
+        message = f"{what} is existing, so '{foreign}' is not ours to set"
+        reader.problem(fields[foreign], message, fix=f"remove {foreign}, or existing")
+    return existing
+
+
+def _arguments(reader: Reader, node: Node, what: str) -> Arguments:
+    arguments: dict[str, object] = {}
+    for name, key, value in reader.entries(node, f"arguments of {what}"):
+        if name == "x-queue-type":
+            message = f"arguments of {what} set x-queue-type"
+            reader.problem(key, message, fix=f"write type: {_plain_text(value)} beside arguments instead")
+        elif not name.startswith("x-"):
+            message = f"argument {quoted(name)} of {what} does not begin with x-"
+            reader.problem(key, message, fix=f"write x-{shorten(name)}")
+        elif reader.check_name(key, f"argument of {what}", name) and _is_argument(reader, name, value, what):
+            arguments[name] = value.value if isinstance(value, ScalarNode) else None
+    return freeze_arguments(arguments)
+
+
+def _is_argument(reader: Reader, name: str, node: Node, what: str) -> bool:
+    value = node.value if isinstance(node, ScalarNode) else None
+    if isinstance(value, str) or (isinstance(value, int) and -MAX_INTEGER <= value <= MAX_INTEGER):
+        return True
+    message = f"argument {quoted(name)} of {what} must be a text, a whole number, true or false, not {describe(node)}"
+    reader.problem(node, message, fix="write one plain value; a number has 64 bits at most")
+    return False
+
+
+def _plain_text(node: Node) -> str:
+    return shorten(node.text) if isinstance(node, ScalarNode) and node.text else "classic or quorum"

@@ -1,0 +1,164 @@
+"""Spec to topology.yaml: what `parse` reads back as the same Spec."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeVar
+
+from delayctl.topology.duration import Duration
+from delayctl.topology.layout import Plain, block, entry
+from delayctl.topology.model import thaw
+from delayctl.topology.spec import (
+    DEFAULT_PRIORITY,
+    ROCKETMQ_FIRST_RETRY_LEVEL,
+    ROCKETMQ_LEVELS,
+    ROCKETMQ_MAX_RETRIES,
+    ExchangeSpec,
+    LevelSpec,
+    QueueSpec,
+    RetrySpec,
+    RouteSpec,
+    Spec,
+    Target,
+    WaitSpec,
+)
+
+_ROCKETMQ = tuple(ROCKETMQ_LEVELS.split())
+
+Part = TypeVar("Part", bound=Plain)
+
+
+def write_spec(spec: Spec) -> str:
+    """The file that says what this Spec says; what is the default is left out."""
+    head = entry("version", 1)
+    head += entry("vhost", spec.vhost) if spec.vhost is not None else []
+    head += entry("prefix", spec.prefix) if spec.prefix else []
+    sections = [head, block("delay", _delay(spec))]
+    if spec.exchanges:
+        sections.append(block("exchanges", {exchange.name: _exchange(exchange) for exchange in spec.exchanges}))
+    if spec.queues:
+        sections.append(block("queues", {queue.name: _queue(queue) for queue in spec.queues}))
+    if spec.routes:
+        sections.append(block("routes", [_route(route) for route in spec.routes]))
+    if spec.retries:
+        sections.append(block("retry", {retry.queue: _retry(retry) for retry in spec.retries}))
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _delay(spec: Spec) -> dict[str, Plain]:
+    base = _usual_wait(spec.levels)
+    delay: dict[str, Plain] = {"levels": _levels(spec.levels, base)}
+    if wait := _wait(base, WaitSpec()):
+        delay["queue"] = wait
+    if spec.settings != "arguments":
+        delay["settings"] = spec.settings
+    if spec.policy_priority != DEFAULT_PRIORITY:
+        delay["policy_priority"] = spec.policy_priority
+    return delay
+
+
+def _usual_wait(levels: Sequence[LevelSpec]) -> WaitSpec:
+    """What most levels have in common; a level can join the profile safe, but not leave it."""
+    waits = [level.wait for level in levels]
+    return Counter([wait for wait in waits if not wait.at_least_once] or waits).most_common(1)[0][0]
+
+
+def _levels(levels: Sequence[LevelSpec], base: WaitSpec) -> Plain:
+    written = {level.name: _level(level, base) for level in levels}
+    if any(written.values()):
+        return written
+    return "rocketmq" if tuple(written) == _ROCKETMQ else list(written)
+
+
+def _level(level: LevelSpec, base: WaitSpec) -> dict[str, Plain]:
+    ttl: dict[str, Plain] = {} if _says_its_duration(level) else {"ttl": str(level.ttl)}
+    return ttl | _wait(level.wait, base)
+
+
+def _says_its_duration(level: LevelSpec) -> bool:
+    try:
+        return Duration.parse(level.name) == level.ttl
+    except ValueError:
+        return False
+
+
+def _wait(wait: WaitSpec, base: WaitSpec) -> dict[str, Plain]:
+    """What sets a wait apart from the one it is based on."""
+    fields: dict[str, Plain] = {}
+    if wait.at_least_once and not base.at_least_once:
+        fields["profile"] = "safe"
+        base = WaitSpec("quorum", base.max_length, base.max_bytes, "reject-publish", at_least_once=True)
+    if wait.type != base.type:
+        fields["type"] = wait.type
+    if wait.max_length != base.max_length:
+        fields["max_length"] = "unlimited" if wait.max_length is None else wait.max_length
+    if wait.max_bytes != base.max_bytes:
+        fields["max_bytes"] = "unlimited" if wait.max_bytes is None else wait.max_bytes
+    if wait.overflow != base.overflow:
+        fields["overflow"] = wait.overflow
+    return fields
+
+
+def _exchange(exchange: ExchangeSpec) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    if exchange.type is not None and (exchange.existing or exchange.type != "topic"):
+        fields["type"] = exchange.type
+    if exchange.alternate is not None:
+        fields["alternate"] = exchange.alternate
+    if exchange.existing:
+        fields["existing"] = True
+    return fields
+
+
+def _queue(queue: QueueSpec) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    if queue.type is not None:
+        fields["type"] = queue.type
+    if queue.existing:
+        fields["existing"] = True
+    if queue.arguments:
+        fields["arguments"] = {name: _argument(value) for name, value in queue.arguments}
+    return fields
+
+
+def _argument(value: object) -> Plain:
+    plain = thaw(value)
+    assert isinstance(plain, str | int)
+    return plain
+
+
+def _route(route: RouteSpec) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    if route.source is not None:
+        fields["from"] = route.source
+    fields["key"] = _one_or_list(route.keys)
+    if route.level is not None:
+        fields["delay"] = route.level
+    fields["to"] = _one_or_list([_target(target) for target in route.targets])
+    return fields
+
+
+def _target(target: Target) -> Plain:
+    return target.name if target.kind == "queue" else {"exchange": target.name}
+
+
+def _one_or_list(parts: Sequence[Part]) -> Plain:
+    return parts[0] if len(parts) == 1 else list(parts)
+
+
+def _retry(retry: RetrySpec) -> dict[str, Plain]:
+    rocketmq = _repeated(_ROCKETMQ[ROCKETMQ_FIRST_RETRY_LEVEL - 1 :], len(retry.waits))
+    if retry.waits == rocketmq:
+        most: dict[str, Plain] = {} if len(rocketmq) == ROCKETMQ_MAX_RETRIES else {"max": len(rocketmq)}
+        return {"levels": "rocketmq", **most, "park": retry.park}
+    return {"levels": list(_without_repetition(retry.waits)), "max": len(retry.waits), "park": retry.park}
+
+
+def _repeated(waits: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """As many waits as asked for, the last one again and again."""
+    return (waits + waits[-1:] * (count - len(waits)))[:count]
+
+
+def _without_repetition(waits: tuple[str, ...]) -> tuple[str, ...]:
+    while len(waits) > 1 and waits[-1] == waits[-2]:
+        waits = waits[:-1]
+    return waits
