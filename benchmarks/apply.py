@@ -12,14 +12,11 @@ from urllib.parse import urlsplit
 import urllib3
 from delayctl.topology.access import Access, access_from
 from delayctl.topology.broker import RabbitBroker
-from delayctl.topology.diff import diff
 from delayctl.topology.execute import Done, execute
 from delayctl.topology.expand import expand
-from delayctl.topology.live import Live
 from delayctl.topology.management import Management
-from delayctl.topology.model import Topology
 from delayctl.topology.parse import read_spec
-from delayctl.topology.plan import Plan
+from delayctl.topology.survey import make_plan
 
 from testbed import RunningBroker
 
@@ -120,22 +117,18 @@ def _round(access: Access, text: str, definitions: Any, *, apply_first: bool) ->
 
 def _apply(vhost: "_Vhost", text: str) -> None:
     """What the command does: understand the file, read, compare, carry out."""
-    desired = expand(read_spec(text, {}, file="bench"))
     management = Management(vhost.access, vhost.name)
-    plan = diff(desired, _read(management, desired), vhost=vhost.name)
     with RabbitBroker(vhost.access, management) as broker:
+        plan, _ = make_plan(expand(read_spec(text, {}, file="bench")), management, broker, vhost=vhost.name)
         outcomes = list(execute(plan, broker))
     assert all(isinstance(outcome, Done) for outcome in outcomes), [o for o in outcomes if not isinstance(o, Done)][:3]
 
 
 def _plan(vhost: "_Vhost", text: str) -> None:
-    desired = expand(read_spec(text, {}, file="bench"))
-    plan: Plan = diff(desired, _read(Management(vhost.access, vhost.name), desired), vhost=vhost.name)
+    management = Management(vhost.access, vhost.name)
+    with RabbitBroker(vhost.access, management) as broker:
+        plan, _ = make_plan(expand(read_spec(text, {}, file="bench")), management, broker, vhost=vhost.name)
     assert plan.is_empty, plan.changes[:3]
-
-
-def _read(management: Management, desired: Topology) -> Live:
-    return management.read(desired.prefix, [exchange.name for exchange in desired.exchanges])
 
 
 def _timed(action: Callable[[], object]) -> float:

@@ -21,9 +21,9 @@ from delayctl.cli.options import (
 )
 from delayctl.topology.access import Access
 from delayctl.topology.broker import RabbitBroker
-from delayctl.topology.diff import at_stake, diff, empty_topology, fingerprint
+from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted, StalePlan
+from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted
 from delayctl.topology.execute import Outcome, execute
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
@@ -32,6 +32,7 @@ from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
+from delayctl.topology.survey import check_fresh, make_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,8 @@ class _Host:
         with self.broker() as broker:
             if self.management is None:
                 return self._blind_plan(desired, broker), ""
-            existing = (reference.name for reference in desired.existing if reference.kind == "exchange")
-            live = self.management.read(desired.prefix, {*(exchange.name for exchange in desired.exchanges), *existing})
-            live = replace(live, backlog={name: broker.backlog(name) for name in at_stake(desired, live)})
-        return diff(desired, live, vhost=self.vhost, accept_loss=accept_loss), live.version
+            made, live = make_plan(desired, self.management, broker, vhost=self.vhost, accept_loss=accept_loss)
+        return made, live.version
 
     def _blind_plan(self, desired: Topology, broker: RabbitBroker) -> Plan:
         """Everything is declared and nothing removed: over AMQP alone nothing can be looked at."""
@@ -70,12 +69,8 @@ class _Host:
 
     def check_fresh(self, plan: Plan) -> None:
         """Raise StalePlan where the broker is no longer as it was planned for."""
-        if self.management is None:
-            return
-        existing = {reference.name for reference in plan.existing if reference.kind == "exchange"}
-        live = self.management.read(plan.prefix, plan.intent.exchanges | existing)
-        if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
-            raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
+        if self.management is not None:
+            check_fresh(plan, self.management)
 
 
 def _host(connection: Connection, vhost: str, *, use_management: bool = True) -> _Host:

@@ -26,7 +26,9 @@ def read_text(file: str) -> str:
         raise InvalidTopology([Problem(f"the file can't be read: {error.strerror}", Location(file), fix)]) from error
     if len(content) > MAX_FILE_BYTES:
         problem = Problem(
-            f"the file is larger than {MAX_FILE_BYTES:,} bytes", Location(file), "use a template loop instead of listing"
+            f"the file is larger than {MAX_FILE_BYTES:,} bytes",
+            Location(file),
+            "use a template loop instead of listing",
         )
         raise InvalidTopology([problem])
     try:

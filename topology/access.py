@@ -13,6 +13,7 @@ DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
 DEFAULT_TIMEOUT_S = 10.0
 _AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 _MANAGEMENT_PORTS = {"amqp": 15672, "amqps": 15671}
+_ENCODE = "a password or virtual host with '/', '#', '?' or '@' must be percent-encoded: %2F, %23, %3F, %40"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +119,17 @@ def credentials_from(file: str | None, environment: Mapping[str, str]) -> Creden
 def _credentials_in(file: str) -> Credentials:
     fix = "write two lines: 'username: NAME' and 'password: SECRET'"
     try:
-        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+        # The base loader makes nothing but texts: to the others the password 0123 is the number 83.
+        content = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506
     except OSError as error:
         raise DelayctlError(f"the credentials file can't be read: {error.strerror}", where=file, fix=fix) from error
     except (yaml.YAMLError, UnicodeDecodeError):
         # The cause would repeat the text around the fault, and with it the password.
         raise DelayctlError("the credentials file is not YAML", where=file, fix=fix) from None
-    if not isinstance(content, dict) or not {"username", "password"} <= content.keys():
+    username, password = (content.get(key) if isinstance(content, dict) else None for key in ("username", "password"))
+    if not isinstance(username, str) or not isinstance(password, str) or not username:
         raise DelayctlError("the credentials file has no username or no password", where=file, fix=fix)
-    return Credentials(str(content["username"]), str(content["password"]))
+    return Credentials(username, password)
 
 
 def _split(url: str, option: str, schemes: tuple[str, ...], example: str) -> SplitResult:
@@ -141,6 +144,9 @@ def _split(url: str, option: str, schemes: tuple[str, ...], example: str) -> Spl
         raise DelayctlError(
             f"{option} is not a URL that begins with {wanted} and names a host", fix=f"write it like {shown}"
         )
+    if "@" in parts.path + parts.query + parts.fragment:
+        # What looks like a host, a port and a path is a user and a password then, and must not be shown as such.
+        raise DelayctlError(f"{option} has an '@' behind the host", fix=_ENCODE)
     return parts
 
 
@@ -150,7 +156,7 @@ def _port(parts: SplitResult, option: str) -> int | None:
     except ValueError:
         raise DelayctlError(
             f"{option} has a port that is no number between 0 and 65535",
-            fix="a password with '/', '#', '?' or '@' must be percent-encoded: %2F, %23, %3F, %40",
+            fix=_ENCODE,
         ) from None
 
 

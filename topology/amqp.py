@@ -262,7 +262,8 @@ def conflict(text: str) -> str | None:
     match = _INEQUIVALENT.search(text)
     if not match:
         return None
-    current, received = (match[side].strip("'").replace("none", "not set") for side in ("current", "received"))
+    sides = (match["current"], match["received"])
+    current, received = ("not set" if side == "none" else side.strip("'") for side in sides)
     return f"{match['kind']} {match['object']} exists with another {match['name']}: {current} on the broker, {received} in the file"
 
 

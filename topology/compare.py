@@ -27,6 +27,8 @@ def compare_policy(desired: Policy, found: Policy) -> tuple[Difference, ...]:
 
 def compare_queue(desired: Queue, found: Queue, live: Live, policies: tuple[Policy, ...]) -> tuple[Difference, ...]:
     """What a queue has to be declared anew for; a setting that a policy already gives it does not count."""
+    if desired == found:
+        return ()
     in_force = effective(found, policies, live.operator_policies).settings
     # A TTL that is a text, say, is none to the broker, but it is what has to be shown as being there.
     unreadable = dict(found.extra)

@@ -49,7 +49,7 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
             failed = failed or isinstance(outcome, Failed)
             yield outcome
             keep_lock()
-    if not failed:
+    if plan.writes and not failed:
         broker.write_record(plan.prefix, plan.record)
 
 

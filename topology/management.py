@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import urllib3
@@ -43,15 +44,19 @@ class Management:
 
     def read(self, prefix: str, exchanges: Collection[str] = ()) -> Live:
         """Read the virtual host and the record that belongs to the prefix; `exchanges` are looked for with care."""
-        record = self.read_record(prefix)
+        with ThreadPoolExecutor(1) as beside:
+            record = beside.submit(self.read_record, prefix)
+            definitions = self._definitions(exchanges)
+        return live_from_definitions(definitions, record=record.result())
+
+    def _definitions(self, exchanges: Collection[str]) -> Any:
         status, definitions = self._request("GET", f"definitions/{quoted(self._vhost)}")
         if status == 401 and "administrator" in str(definitions.get("reason")):
             # Definitions are for administrators only; the single lists are slower and open to all who manage.
-            definitions = self._lists()
-        else:
-            self._check(status, definitions)
-            definitions["exchanges"] += self._internal_exchanges(definitions, exchanges)
-        return live_from_definitions(definitions, record=record)
+            return self._lists()
+        self._check(status, definitions)
+        definitions["exchanges"] += self._internal_exchanges(definitions, exchanges)
+        return definitions
 
     def _internal_exchanges(self, definitions: Any, expected: Collection[str]) -> list[Any]:
         """Exchanges that newer brokers leave out of the definitions because they are internal."""

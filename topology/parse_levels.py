@@ -71,18 +71,18 @@ def read_levels(reader: Reader, names: Names, node: Node | None, default_wait: W
         if not node.pairs:
             reader.problem(node, "levels is empty", fix=f"write levels: [{', '.join(DEFAULT_LEVELS)}]")
     else:
-        for item, text in level_texts(reader, node, "a list, a mapping or a RocketMQ level string"):
+        for item, text in level_texts(reader, node, levels, "a list, a mapping or a RocketMQ level string"):
             _read_duration(reader, levels, item, text)
     return levels
 
 
-def level_texts(reader: Reader, node: Node, expected: str) -> list[tuple[Node, str]]:
+def level_texts(reader: Reader, node: Node, levels: Levels, expected: str) -> list[tuple[Node, str]]:
     """The texts of a list, of a RocketMQ level string, or of the preset `rocketmq`; each with its place."""
     texts: list[tuple[Node, str]] = []
     if isinstance(node, ScalarNode) and isinstance(node.value, str):
         texts = [(node, text) for text in (ROCKETMQ_LEVELS if node.value == ROCKETMQ else node.value).split()]
     elif isinstance(node, ListNode):
-        texts = [(item, text) for item in node.items if (text := _level_text(reader, item)) is not None]
+        texts = [(item, text) for item in node.items if (text := _level_text(reader, item, levels)) is not None]
     else:
         message = f"levels must be {expected}, not {describe(node)}"
         reader.problem(node, message, fix=f"write levels: [{', '.join(DEFAULT_LEVELS)}], or levels: rocketmq")
@@ -92,13 +92,13 @@ def level_texts(reader: Reader, node: Node, expected: str) -> list[tuple[Node, s
     return texts
 
 
-def _level_text(reader: Reader, node: Node) -> str | None:
+def _level_text(reader: Reader, node: Node, levels: Levels) -> str | None:
     if isinstance(node, MapNode):
         message = "level must be a duration, not a mapping"
         reader.problem(node, message, fix="write levels without dashes to give settings, as in 5m: {max_length: 1000}")
         return None
-    if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
-        return node.value
+    if isinstance(node, ScalarNode) and (node.text in levels or (isinstance(node.value, str) and node.value)):
+        return node.text
     reader.duration(node, "level")
     return None
 

@@ -54,7 +54,7 @@ def _check_key(reader: Reader, node: Node, key: str, what: str) -> None:
 
 def _read_waits(reader: Reader, node: Node, count: int, levels: Levels) -> tuple[str, ...]:
     """The level of each retry; beyond the last level, the last one again."""
-    texts = level_texts(reader, node, "a list or a RocketMQ level string")
+    texts = level_texts(reader, node, levels, "a list or a RocketMQ level string")
     # A RocketMQ level string is counted as RocketMQ counts, from its third level; a list begins at its first.
     if isinstance(node, ScalarNode):
         texts = texts[ROCKETMQ_FIRST_RETRY_LEVEL - 1 :] or texts[-1:]

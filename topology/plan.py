@@ -83,7 +83,12 @@ class Plan:
     record: Record
     intent: Record  # Written before the first change: nothing made is ever forgotten.
     existing: tuple[Reference, ...]
-    fingerprint: str  # Of the live state that the plan was made from.
+    fingerprint: str  # Of the live state that the plan was made from; empty where nothing is written at all.
+
+    @property
+    def writes(self) -> bool:
+        """Say whether carrying it out would write anything, be it only the record."""
+        return bool(self.fingerprint)
 
     @property
     def is_empty(self) -> bool:

@@ -1,6 +1,7 @@
 """topology.yaml as a Jinja2 template: strict, sandboxed, and still knowing its own line numbers."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -9,8 +10,11 @@ from delayctl.topology.errors import InvalidTopology, Location
 from delayctl.topology.instrument import BEGIN, END, TEXT, VALUE, instrument
 from delayctl.topology.sandbox import Sandbox
 from delayctl.topology.template_errors import FORESEEN, problems_of
+from jinja2 import Template
 
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # What YAML counts as the end of a line.
+_YAML_ONLY = re.compile("[\x85\u2028\u2029]")  # To an editor the line goes on.
+_TEMPLATE = re.compile(r"\{[{%#]")
 _MARK = re.compile(f"{BEGIN}([{TEXT}{VALUE}])([0-9]+){END}")
 
 
@@ -25,7 +29,7 @@ class Rendered:
     @classmethod
     def untouched(cls, file: str, text: str) -> "Rendered":
         """Text that was no template."""
-        return cls(file, text, tuple(range(1, len(LINE_BREAK.findall(text)) + 2)))
+        return cls(file, text, (1, *_lines_after(TEXT, 1, text)))
 
     def location(self, rendered_line: int) -> Location:
         """Where in the file a line of the rendered text comes from; both count from 1."""
@@ -35,13 +39,22 @@ class Rendered:
 
 def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:
     """Fill in a template, or raise InvalidTopology."""
+    if not _TEMPLATE.search(text):
+        return Rendered.untouched(file, text)
     environment = Sandbox()
     try:
-        template = environment.from_string(instrument(environment.parse(text), environment))
+        template = _compile(environment, text)
         marked = "".join(template.generate(dict(values)))
     except FORESEEN as error:
         raise InvalidTopology(problems_of(error, environment, text, values, file=file)) from error
     return _unmark(file, marked)
+
+
+def _compile(environment: Sandbox, text: str) -> Template:
+    with warnings.catch_warnings():
+        # Python remarks on `5[1:2]` in the code that Jinja2 makes; running it says so with a line.
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return environment.from_string(instrument(environment.parse(text), environment))
 
 
 def _unmark(file: str, marked: str) -> Rendered:
@@ -63,7 +76,6 @@ def _lines_after(kind: str, begin: int, piece: str) -> Sequence[int]:
     breaks = LINE_BREAK.findall(piece)
     if kind == VALUE:
         return [begin] * len(breaks)
-    if len(breaks) == piece.count("\n"):
+    if not _YAML_ONLY.search(piece):
         return range(begin + 1, begin + 1 + len(breaks))
-    # Some of them are breaks to YAML only.
-    return [begin + count for count in accumulate(line_break == "\n" for line_break in breaks)]
+    return [begin + count for count in accumulate(not _YAML_ONLY.match(line_break) for line_break in breaks)]

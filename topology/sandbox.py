@@ -45,7 +45,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         self._budget = Budget()
-        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, finalize=self._written)
+        # Not optimized: an error in a constant expression must be raised where it stands, not while compiling.
+        super().__init__(
+            undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=self._written
+        )
         self.globals = {"range": _range}
         self.filters = {
             **{name: FILTERS[name] for name in _LOOKING},

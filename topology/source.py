@@ -178,7 +178,7 @@ class _Builder:
         self._aliased += weight
         if self._aliased > MAX_ALIASED:
             message = f"the aliases up to *{anchor} stand for more than {MAX_ALIASED:,} values"
-            raise self._invalid(line, message, "use fewer aliases of aliases")
+            raise self._invalid(line, message, "use fewer aliases, or a template loop")
         self._put(node)
 
     def _merge(self, node: MapNode) -> None:

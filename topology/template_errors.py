@@ -8,8 +8,9 @@ from delayctl.topology.errors import Location, Problem
 from delayctl.topology.instrument import OneFileOnly
 from delayctl.topology.sandbox import Sandbox
 from delayctl.topology.wording import did_you_mean, near, shorten
-from jinja2 import TemplateError, TemplateSyntaxError, UndefinedError, meta, nodes
+from jinja2 import TemplateError, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
+from jinja2.meta import TrackingCodeGenerator
 from jinja2.parser import Parser
 
 # SyntaxError is Python's: Jinja2 compiles templates, and Python has a limit of its own for blocks in blocks.
@@ -100,7 +101,7 @@ def _undefined(
     tree = environment.parse(text)
     guards = (guard for guard in tree.find_all((nodes.Filter, nodes.Test)) if guard.name in _ASKS_FOR_A_VALUE)
     optional = {name.name for guard in guards for name in guard.find_all(nodes.Name)}
-    unknown = meta.find_undeclared_variables(tree) - values.keys() - optional - environment.globals.keys()
+    unknown = _undeclared(tree, environment) - values.keys() - optional - environment.globals.keys()
     problems = [
         _problem(file, name.lineno, f"'{name.name}' is undefined{did_you_mean(name.name, values)}", _GIVE)
         for name in tree.find_all(nodes.Name)
@@ -114,6 +115,14 @@ def _undefined(
         )
         problems.append(_problem(file, _line_of(error), error.message or "undefined", fix))
     return list(dict.fromkeys(problems))
+
+
+def _undeclared(tree: nodes.Template, environment: Sandbox) -> set[str]:
+    """The names that a template uses and does not set, as `jinja2.meta` finds them, without calculating constants."""
+    finder = TrackingCodeGenerator(environment)
+    finder.optimizer = None
+    finder.visit(tree)
+    return finder.undeclared_identifiers
 
 
 def _problem(file: str, line: int | None, message: str, fix: str) -> Problem:

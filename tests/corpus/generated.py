@@ -19,15 +19,15 @@ GENERATED: Mapping[str, Callable[[], bytes]] = MappingProxyType(
         "deep_dashes": lambda: VERSION + b"vhost:\n " + b"- " * 100_000 + b"\n",
         "deep_keys": lambda: VERSION + b"".join(b" " * depth + b"a:\n" for depth in range(1000)),
         "large_beyond_bounds": lambda: VERSION + b"# much ado\n" * 400_000,
-        "large_with_problem_at_the_end": lambda: VERSION + b"# much ado\n" * 300_000 + b"queeus: {}\n",
-        "large_line": lambda: VERSION + b"vhost: " + b"v" * 3_000_000 + b"\n",
+        "large_with_problem_at_the_end": lambda: VERSION + b"# much ado\n" * 100_000 + b"queeus: {}\n",
+        "large_line": lambda: VERSION + b"vhost: " + b"v" * 1_000_000 + b"\n",
         "large_list_of_aliases": lambda: (
-            VERSION + b"x: &x [" + b"a, " * 50_000 + b"a]\nroutes: [" + b"*x, " * 500_000 + b"*x]\n"
+            VERSION + b"x: &x [" + b"a, " * 20_000 + b"a]\nroutes: [" + b"*x, " * 200_000 + b"*x]\n"
         ),
         "large_list_of_merges": lambda: (
             VERSION
             + b"x: &x {"
-            + b"".join(b"k%d: 1, " % i for i in range(50_000))
+            + b"".join(b"k%d: 1, " % i for i in range(20_000))
             + b"}\nroutes: ["
             + b"{<<: *x}, " * 100_000
             + b"]\n"

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 from delayctl.cli.main import main
 
+from tests.corpus.files import BROKEN, broken_names, options_for
 from tests.corpus.generated import GENERATED
 
-FOLDER = Path(__file__).parent / "broken"
-WRITTEN = sorted(file.stem for file in FOLDER.glob("*.yaml"))
 LONGEST_ANSWER_S = 1.0
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_broken_file_is_explained(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", broken_names())
+def test_broken_file_is_explained(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The whole answer of the command line is the expected one, within a second."""
-    monkeypatch.chdir(FOLDER)
+    monkeypatch.chdir(BROKEN)
 
     check_answer(name, capsys)
 
@@ -35,16 +36,16 @@ def test_odd_file_is_explained(
 
 def test_every_answer_has_its_file() -> None:
     """No expected answer is left behind when its file is renamed."""
-    assert sorted(file.stem for file in FOLDER.glob("*.expected")) == sorted([*WRITTEN, *GENERATED])
+    assert sorted(file.stem for file in BROKEN.glob("*.expected")) == sorted([*broken_names(), *GENERATED])
 
 
 def check_answer(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Validate a file of the current folder and compare the answer."""
     started = time.perf_counter()
-    code = main(["validate", f"{name}.yaml"])
+    code = main(["validate", f"{name}.yaml", *options_for(BROKEN, name)])
     took = time.perf_counter() - started
     out, err = capsys.readouterr()
-    answer = FOLDER / f"{name}.expected"
+    answer = BROKEN / f"{name}.expected"
     if os.environ.get("UPDATE_GOLDEN"):
         answer.write_text(err, encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
+from delayctl.topology.changes import Comparison
 from delayctl.topology.diff import at_stake, diff
 from delayctl.topology.errors import Refused
 from delayctl.topology.execute import Done, execute
@@ -150,7 +151,7 @@ def test_only_what_is_at_stake_needs_to_be_counted(data: st.DataObject) -> None:
     """A plan made with the counts that were asked for is the plan made with all counts."""
     desired = data.draw(aims())
     live = data.draw(brokers(desired)).live()
-    counted = replace(live, backlog={name: live.backlog[name] for name in at_stake(desired, live)})
+    counted = replace(live, backlog={name: live.backlog[name] for name in at_stake(Comparison(desired, live))})
 
     assert diff(desired, counted) == diff(desired, live)
 

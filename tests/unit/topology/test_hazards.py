@@ -1,0 +1,330 @@
+"""What a change would cost: every reason to refuse one, and every warning."""
+
+from dataclasses import replace
+
+import pytest
+from delayctl.topology.diff import empty_topology
+from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
+from delayctl.topology.live import Backlog, Live
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, freeze_arguments
+from delayctl.topology.order import delays_on
+from delayctl.topology.plan import Change, Create, Delete, Replace, Update
+from delayctl.topology.record import Record
+from tests.support.examples import live_of, shop
+
+SHOP, POLICY_SHOP, NOTHING = shop("1m 5m"), shop("1m 5m", settings="policy"), empty_topology("")
+EXCHANGES = {exchange.name: exchange for exchange in SHOP.exchanges}
+QUEUES = {queue.name: queue for queue in SHOP.queues}
+WAY_OUT = Binding("delay.exchange", "queue", "orders.queue", "order.created")
+SAFETY_NET = Binding("delay.unrouted.exchange", "queue", "delay.unrouted.queue")
+INTO_QUEUE = Binding("delay.5m.exchange", "queue", "delay.5m.queue")
+THEIRS = Binding("their.exchange", "exchange", "delay.5m.exchange", "their.key")
+WAIT = "wait until the messages have left and apply again, or give --accept-loss"
+
+
+def scene(
+    desired: Topology = SHOP, live: Live | None = None, accepted: str = "", held: tuple[Change, ...] = (), **messages: int
+) -> Scene:
+    """The shop, with this many messages in delay queues (`_5m=3`) and in the orders' queue (`orders=3`)."""
+    live = live or live_of(SHOP)
+    names = {"orders": "orders.queue", "unrouted": "delay.unrouted.queue"}
+    counts = {names.get(name, f"delay.{name[1:]}.queue"): Backlog(count) for name, count in messages.items()}
+    live = replace(live, backlog={**live.backlog, **counts})
+    owned = live.record or Record()
+    return Scene(desired, live, owned, delays_on(live, desired), frozenset(accepted.split()), held)
+
+
+def replaced(name: str) -> Replace:
+    """A replacement of an exchange or a queue of the shop."""
+    resource = EXCHANGES.get(name) or QUEUES[name]
+    return Replace(resource, resource, (), (), 0)
+
+
+def deleted(name: str) -> Delete:
+    """A removal of an exchange or a queue of the shop."""
+    return Delete(EXCHANGES.get(name) or QUEUES[name], 10)
+
+
+def policy(**definition: object) -> Policy:
+    """The policy of the level 5m with this definition."""
+    spelled = freeze_arguments({name.replace("_", "-"): value for name, value in definition.items()})
+    return Policy("delay.5m.policy", "^delay\\.5m\\.queue$", "queues", 10, spelled)
+
+
+@pytest.mark.parametrize("resource", [EXCHANGES["orders.exchange"], QUEUES["orders.queue"], WAY_OUT])
+def test_creation_costs_nothing(resource: Exchange | Queue | Binding) -> None:
+    """Nothing can be lost with what was not there."""
+    assert hazard_of(Create(resource, 0), scene(_5m=3)) is None
+
+
+@pytest.mark.parametrize("name", ["delay.5m.queue", "orders.queue"])
+@pytest.mark.parametrize("make", [replaced, deleted])
+def test_a_queue_goes_with_its_messages(make: type[Replace] | type[Delete], name: str) -> None:
+    """Replaced or removed, what it holds would be lost."""
+    messages = {"_5m" if name == "delay.5m.queue" else "orders": 1_234}
+
+    assert hazard_of(make(name), scene(**messages)) == Hazard(
+        name, "holds 1,234 messages that would be lost", f"{WAIT} {name}"
+    )
+
+
+@pytest.mark.parametrize("make", [replaced, deleted])
+def test_a_queue_goes_with_its_consumers(make: type[Replace] | type[Delete]) -> None:
+    """They would be cut off, messages or not."""
+    live = replace(live_of(SHOP), backlog={"orders.queue": Backlog(0, 1)})
+
+    assert hazard_of(make("orders.queue"), scene(live=live)) == Hazard(
+        "orders.queue", "1 consumer would be cut off", "stop them first, or give --accept-loss orders.queue"
+    )
+
+
+@pytest.mark.parametrize("name", ["delay.5m.queue", "orders.queue", "delay.unrouted.queue"])
+def test_an_empty_queue_of_ours_is_replaced(name: str) -> None:
+    """Nothing is lost."""
+    assert hazard_of(replaced(name), scene()) is None
+
+
+def test_a_queue_of_others_is_not_replaced() -> None:
+    """That it is empty now does not make it ours."""
+    live = replace(live_of(SHOP), record=None)
+
+    assert hazard_of(replaced("orders.queue"), scene(live=live)) == Hazard(
+        "orders.queue",
+        "exists with other settings, and delayctl did not make it",
+        "list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss orders.queue",
+    )
+
+
+def test_a_delay_queue_is_ours_by_its_name() -> None:
+    """A run over AMQP alone leaves no record, and must not lock out the next."""
+    assert hazard_of(replaced("delay.5m.queue"), scene(live=replace(live_of(SHOP), record=None))) is None
+
+
+def test_a_business_exchange_is_not_replaced() -> None:
+    """Its publishers would meet a missing exchange."""
+    assert hazard_of(replaced("orders.exchange"), scene()) == Hazard(
+        "orders.exchange",
+        "its type or arguments differ, and publishers would meet a missing exchange while it is replaced",
+        "change the file to match it, mark it 'existing: true', or give --accept-loss orders.exchange",
+    )
+
+
+@pytest.mark.parametrize("name", ["delay.exchange", "delay.unrouted.exchange", "delay.unrouted.queue"])
+def test_the_way_out_is_not_replaced_while_messages_wait(name: str) -> None:
+    """They could expire in the moment in which it is away."""
+    assert hazard_of(replaced(name), scene(_1m=1, _5m=2)) == Hazard(
+        name, "3 messages would be lost if they expire while it is away", f"{WAIT} {name}"
+    )
+
+
+@pytest.mark.parametrize("name", ["delay.exchange", "delay.unrouted.exchange", "delay.5m.exchange"])
+def test_an_exchange_of_the_delay_is_replaced_while_nothing_waits(name: str) -> None:
+    """Nothing can expire meanwhile."""
+    assert hazard_of(replaced(name), scene()) is None
+
+
+def test_an_entrance_is_replaced_while_messages_wait() -> None:
+    """They are past it already."""
+    assert hazard_of(replaced("delay.5m.exchange"), scene(_5m=3)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["delay.exchange", "delay.unrouted.exchange", "delay.unrouted.queue", "orders.queue"]
+)
+def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
+    """From the exit to where it leads, all may still be needed."""
+    assert hazard_of(deleted(name), scene(NOTHING, _5m=3)) == Hazard(
+        name, "3 waiting messages may still need it when they expire", f"{WAIT} {name}"
+    )
+
+
+@pytest.mark.parametrize(("binding", "name"), [(WAY_OUT, "orders.queue"), (SAFETY_NET, "delay.unrouted.queue")])
+def test_a_binding_on_the_way_out_is_not_removed_while_messages_wait(binding: Binding, name: str) -> None:
+    """Neither the route nor the safety net behind it."""
+    assert hazard_of(Delete(binding, 10), scene(NOTHING, _5m=3)) == Hazard(
+        name, "3 waiting messages may still need it when they expire", f"{WAIT} {name}"
+    )
+
+
+def test_the_way_out_goes_on_beyond_the_next_exchange() -> None:
+    """A message may leave through a business exchange, whose bindings it then needs."""
+    onwards = Binding("site.exchange", "queue", "site.queue", "#")
+    live = live_of(SHOP)
+    way_out = {Binding("delay.exchange", "exchange", "site.exchange", "#"), onwards}
+    live = replace(live, bindings=live.bindings | way_out)
+
+    assert hazard_of(Delete(onwards, 10), scene(NOTHING, live, _5m=3)) == Hazard(
+        "site.queue", "3 waiting messages may still need it when they expire", f"{WAIT} site.queue"
+    )
+
+
+def test_a_way_in_is_removed_while_messages_wait() -> None:
+    """They are past it already."""
+    way_in = Binding("orders.exchange", "exchange", "delay.5m.exchange", "order.created")
+
+    assert hazard_of(Delete(way_in, 10), scene(NOTHING, _5m=3)) is None
+
+
+def test_messages_that_may_be_lost_need_no_way_out() -> None:
+    """Whoever gives up the queue by name has given up its messages."""
+    assert hazard_of(deleted("delay.exchange"), scene(NOTHING, accepted="delay.5m.queue", _5m=3)) is None
+
+
+def test_messages_of_any_delay_count_as_waiting() -> None:
+    """Also those in a level that the file no longer has."""
+    assert scene(shop("5m"), _1m=1, _5m=2, orders=4).waiting == 3
+
+
+@pytest.mark.parametrize("change", [deleted("delay.exchange"), Delete(SAFETY_NET, 10), Delete(WAY_OUT, 10)])
+def test_a_delay_queue_that_stays_keeps_its_way_out(change: Delete) -> None:
+    """It is empty now, but others are bound to it: what they send must not be lost when it expires."""
+    hazard = hazard_of(change, scene(NOTHING, held=(deleted("delay.5m.queue"),)))
+
+    assert hazard is not None
+    assert hazard.reason == "delay.5m.queue can't go yet and may still need it"
+
+
+@pytest.mark.parametrize("change", [deleted("delay.5m.queue"), Delete(INTO_QUEUE, 10)])
+def test_an_entrance_that_stays_keeps_its_queue(change: Delete) -> None:
+    """Others lead messages into it, which would be lost without the queue behind it."""
+    assert hazard_of(change, scene(NOTHING, held=(deleted("delay.5m.exchange"),))) == Hazard(
+        "delay.5m.queue",
+        "delay.5m.exchange can't go yet and leads into it",
+        "see delay.5m.exchange, or give --accept-loss delay.5m.queue",
+    )
+
+
+@pytest.mark.parametrize("held", [deleted("delay.5m.queue"), replaced("delay.5m.queue")])
+def test_a_queue_that_stays_keeps_its_policy(held: Change) -> None:
+    """Without its TTL, what enters it would wait for ever."""
+    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=(held,))) == Hazard(
+        "delay.5m.policy",
+        "delay.5m.queue can't go yet and has its settings from it",
+        "see delay.5m.queue, or give --accept-loss delay.5m.policy",
+    )
+
+
+def test_a_policy_that_governs_nothing_is_removed() -> None:
+    """A queue of another level that stays has no claim on it."""
+    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=(deleted("delay.1m.queue"),))) is None
+
+
+@pytest.mark.parametrize("binding", [THEIRS, Binding("delay.5m.exchange", "queue", "their.queue")])
+def test_an_exchange_goes_with_the_bindings_of_others(binding: Binding) -> None:
+    """Whether they begin or end at it."""
+    live = live_of(SHOP)
+    live = replace(live, bindings=live.bindings | {binding})
+
+    assert hazard_of(deleted("delay.5m.exchange"), scene(NOTHING, live)) == Hazard(
+        "delay.5m.exchange",
+        "1 binding of others would go with it",
+        "remove the bindings first, list it under exchanges: to keep it, or give --accept-loss delay.5m.exchange",
+    )
+
+
+def test_a_queue_goes_with_the_bindings_of_others() -> None:
+    """They count, however empty the queue is."""
+    live = live_of(SHOP)
+    live = replace(live, bindings=live.bindings | {Binding("their.exchange", "queue", "delay.5m.queue", "k")})
+
+    assert hazard_of(deleted("delay.5m.queue"), scene(NOTHING, live)) == Hazard(
+        "delay.5m.queue",
+        "1 binding of others would go with it",
+        "remove the bindings first, list it under queues: to keep it, or give --accept-loss delay.5m.queue",
+    )
+
+
+def test_bindings_of_others_that_wait_to_be_put_back_count() -> None:
+    """An interrupted replacement took them away; that must not pass for their owner's wish."""
+    live = live_of(SHOP)
+    live = replace(live, record=(live.record or Record()).union(Record(restore=frozenset({THEIRS}))))
+
+    hazard = hazard_of(deleted("delay.5m.exchange"), scene(NOTHING, live))
+
+    assert hazard is not None
+    assert hazard.reason == "1 binding of others would go with it"
+
+
+@pytest.mark.parametrize("change", [Create(policy(max_length=5), 0), Update(policy(), policy(max_length=5), (), 0)])
+def test_a_shorter_queue_hastens_messages(change: Change) -> None:
+    """At the new length the oldest messages would leave before their time."""
+    assert hazard_of(change, scene(POLICY_SHOP, _5m=7)) == Hazard(
+        "delay.5m.queue",
+        "delay.5m.queue holds 7 messages: 2 messages above the new max-length would leave early",
+        f"{WAIT} delay.5m.queue",
+    )
+
+
+@pytest.mark.parametrize(
+    "definition", [{"max_length": 7}, {}, {"max_length": 5, "overflow": "reject-publish"}], ids=str
+)
+def test_a_queue_that_is_long_enough_keeps_its_messages(definition: dict[str, object]) -> None:
+    """Nor does a queue that refuses what is new push out what is old."""
+    assert hazard_of(Update(policy(), policy(**definition), (), 0), scene(POLICY_SHOP, _5m=7)) is None
+
+
+def test_a_replaced_delay_queue_is_warned_about() -> None:
+    """For a moment there is no place for what is published."""
+    assert list(warnings_of(replaced("delay.5m.queue"), scene())) == [
+        "while delay.5m.queue is replaced (a moment), what is published to it has no place: "
+        "publishers that set mandatory are told, others lose it. Pause them if that matters."
+    ]
+
+
+def test_a_replaced_entrance_is_warned_about() -> None:
+    """For a moment there is no way in."""
+    assert list(warnings_of(replaced("delay.5m.exchange"), scene())) == [
+        "while delay.5m.exchange is replaced (a moment), publishers meet a missing exchange, "
+        "and what other exchanges pass on to it is lost. Pause them if that matters."
+    ]
+
+
+def test_a_shorter_delay_is_warned_about() -> None:
+    """Only the head of a queue expires: the new messages wait behind the old ones."""
+    change = Update(policy(message_ttl=300_000), policy(message_ttl=60_000), (), 0)
+
+    assert list(warnings_of(change, scene(POLICY_SHOP, _5m=3))) == [
+        "3 messages in delay.5m.queue keep the old delay of 5m; "
+        "what is published now waits behind them, up to 5m instead of 1m."
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Update(policy(message_ttl=60_000), policy(message_ttl=300_000), (), 0),
+        Create(WAY_OUT, 0),
+        replaced("orders.queue"),
+        deleted("delay.5m.queue"),
+    ],
+)
+def test_what_does_no_harm_is_not_warned_about(change: Change) -> None:
+    """A longer delay is harmless."""
+    assert list(warnings_of(change, scene(POLICY_SHOP, _5m=3))) == []
+
+
+def test_what_others_depend_on_is_judged_first() -> None:
+    """Entrances, then delay queues, then the way out, then policies."""
+    changes = (
+        Delete(policy(), 0), deleted("delay.exchange"), deleted("delay.5m.queue"), deleted("delay.5m.exchange"),
+        replaced("orders.queue"),
+    )  # fmt: skip
+    delays = delays_on(live_of(SHOP), SHOP)
+
+    assert sorted(changes, key=lambda change: judging_rank(change, delays)) == list(reversed(changes))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (Create(QUEUES["orders.queue"], 0), set()),
+        (Create(policy(max_length=5), 0), {"delay.5m.queue"}),
+        (Update(policy(), policy(max_length=5), (), 0), {"delay.5m.queue"}),
+        (Delete(WAY_OUT, 0), {"delay.1m.queue", "delay.5m.queue"}),
+        (replaced("delay.exchange"), {"delay.1m.queue", "delay.5m.queue"}),
+        (deleted("orders.queue"), {"delay.1m.queue", "delay.5m.queue", "orders.queue"}),
+    ],
+)
+def test_only_queues_that_decide_are_counted(change: Change, expected: set[str]) -> None:
+    """Counting takes the broker a while."""
+    assert set(queues_to_count([change], POLICY_SHOP, delays_on(live_of(SHOP), SHOP))) == expected

@@ -1,0 +1,103 @@
+"""The order of changes."""
+
+from dataclasses import replace
+
+import pytest
+from delayctl.topology.live import Live
+from delayctl.topology.model import Binding, Exchange, Queue, Resource, Settings
+from delayctl.topology.order import Delays, Stage, creation_stage, delays_on, deletion_stage
+from delayctl.topology.plan import label
+from delayctl.topology.spec import RouteSpec, Target
+from tests.support.examples import ORDERS_ROUTE, live_of, shop
+
+DIRECT = RouteSpec(("order.paid",), (Target("queue", "orders.queue"),), "orders.exchange")
+TOPOLOGY = shop("5m", settings="policy", routes=(ORDERS_ROUTE, DIRECT))
+DELAYS = Delays(frozenset({"delay.5m.queue"}), frozenset({"delay.5m.exchange"}))
+
+
+def by_stage(stages: dict[str, Stage]) -> list[tuple[str, str]]:
+    """Stages and labels, as they follow each other."""
+    return [(stage.name, name) for name, stage in sorted(stages.items(), key=lambda pair: (pair[1], pair[0]))]
+
+
+def test_exits_are_made_before_entrances() -> None:
+    """What catches a message is there before anything leads to it."""
+    assert by_stage({label(resource): creation_stage(resource, TOPOLOGY) for resource in TOPOLOGY}) == [
+        ("PUT_POLICIES", "policy delay.5m.policy"),
+        ("PUT_ENDS", "exchange delay.unrouted.exchange"),
+        ("PUT_ENDS", "exchange orders.exchange"),
+        ("PUT_ENDS", "queue delay.unrouted.queue"),
+        ("PUT_ENDS", "queue orders.queue"),
+        ("PUT_SAFETY_NET", "binding delay.unrouted.exchange → delay.unrouted.queue"),
+        ("PUT_EXIT", "exchange delay.exchange"),
+        ("PUT_WAYS_OUT", "binding delay.exchange → [order.created] orders.queue"),
+        ("PUT_DELAY_QUEUES", "queue delay.5m.queue"),
+        ("PUT_ENTRANCES", "exchange delay.5m.exchange"),
+        ("PUT_WAYS_INTO_QUEUES", "binding delay.5m.exchange → delay.5m.queue"),
+        ("PUT_WAYS_IN", "binding orders.exchange → [order.created] delay.5m.exchange"),
+        ("PUT_WAYS_IN", "binding orders.exchange → [order.paid] orders.queue"),
+    ]
+
+
+def test_entrances_are_removed_before_exits() -> None:
+    """All that an expiring message needs stays until the delay queues are gone, the policies to the very end."""
+    assert by_stage({label(resource): deletion_stage(resource, TOPOLOGY, DELAYS) for resource in TOPOLOGY}) == [
+        ("CUT_WAYS_IN", "binding orders.exchange → [order.created] delay.5m.exchange"),
+        ("CUT_WAYS_INTO_QUEUES", "binding delay.5m.exchange → delay.5m.queue"),
+        ("DROP_ENTRANCES", "exchange delay.5m.exchange"),
+        ("DROP_DELAY_QUEUES", "queue delay.5m.queue"),
+        ("CUT_WAYS_OUT", "binding delay.exchange → [order.created] orders.queue"),
+        ("CUT_WAYS_OUT", "binding orders.exchange → [order.paid] orders.queue"),
+        ("DROP_EXIT", "exchange delay.exchange"),
+        ("CUT_SAFETY_NET", "binding delay.unrouted.exchange → delay.unrouted.queue"),
+        ("DROP_ENDS", "exchange delay.unrouted.exchange"),
+        ("DROP_ENDS", "exchange orders.exchange"),
+        ("DROP_ENDS", "queue delay.unrouted.queue"),
+        ("DROP_ENDS", "queue orders.queue"),
+        ("DROP_POLICIES", "policy delay.5m.policy"),
+    ]
+
+
+@pytest.mark.parametrize("resource", list(TOPOLOGY), ids=label)
+def test_removal_comes_after_all_creation(resource: Resource) -> None:
+    """A change of routes never leaves a gap in which neither way is there."""
+    assert deletion_stage(resource, TOPOLOGY, DELAYS) > max(Stage.PUT_WAYS_IN, creation_stage(resource, TOPOLOGY))
+
+
+def test_delays_are_found_on_the_broker() -> None:
+    """Wanted or not, a queue that expires into our exit is a delay, and what leads only there an entrance."""
+    live, desired = live_of(shop("1m 5m")), shop("5m")
+
+    assert delays_on(live, desired) == Delays(
+        frozenset({"delay.1m.queue", "delay.5m.queue"}), frozenset({"delay.1m.exchange", "delay.5m.exchange"})
+    )
+
+
+def test_a_wanted_delay_queue_is_one_whatever_it_is_now() -> None:
+    """Its dead-letter exchange may be what someone has changed."""
+    live = Live(queues={"delay.5m.queue": Queue("delay.5m.queue")})
+
+    assert delays_on(live, TOPOLOGY).queues == {"delay.5m.queue"}
+
+
+def test_an_exchange_that_leads_elsewhere_too_is_no_entrance() -> None:
+    """It could not be dropped before its other bindings are cut."""
+    retried = Queue("orders.queue", Settings(dead_letter_exchange="delay.exchange"))
+    live = live_of(TOPOLOGY)
+    live = replace(live, queues={**live.queues, "orders.queue": retried})
+
+    assert delays_on(live, TOPOLOGY) == Delays(
+        frozenset({"delay.5m.queue", "orders.queue"}), frozenset({"delay.5m.exchange"})
+    )
+
+
+def test_the_exit_is_never_an_entrance() -> None:
+    """Even where all that it leads to expires into it again."""
+    retried = Queue("orders.queue", Settings(dead_letter_exchange="delay.exchange"))
+    live = Live(
+        exchanges={"delay.exchange": Exchange("delay.exchange")},
+        queues={"orders.queue": retried},
+        bindings=frozenset({Binding("delay.exchange", "queue", "orders.queue", "#")}),
+    )
+
+    assert delays_on(live, TOPOLOGY).entrances == frozenset()

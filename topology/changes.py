@@ -1,0 +1,129 @@
+"""What differs between desired and live, before anyone asks whether it may be changed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
+from delayctl.topology.live import Live
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology, sorted_bindings
+from delayctl.topology.order import Delays, creation_stage, delays_on, deletion_stage
+from delayctl.topology.plan import Change, Create, Delete, Replace, Update
+from delayctl.topology.record import Record, record_of
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two states side by side; what both readers of it need is worked out once."""
+
+    desired: Topology
+    live: Live
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Every change that turns `live` into `desired`, in no particular order."""
+        return (*_missing_or_different(self), *_no_longer_wanted(self))
+
+    @cached_property
+    def owned(self) -> Record:
+        """What delayctl made earlier."""
+        return Record() if self.live.record is None else self.live.record
+
+    @cached_property
+    def wanted(self) -> Record:
+        """What delayctl shall have made."""
+        return record_of(self.desired)
+
+    @cached_property
+    def unwanted_bindings(self) -> frozenset[Binding]:
+        """Bindings of ours that are removed."""
+        return self.owned.bindings - self.wanted.bindings
+
+    @cached_property
+    def delays(self) -> Delays:
+        """The levels that are or shall be on the broker."""
+        return delays_on(self.live, self.desired)
+
+    @cached_property
+    def policies_afterwards(self) -> tuple[Policy, ...]:
+        """The policies in force once all is done."""
+        ours = self.wanted.policies | self.owned.policies
+        return (*(policy for policy in self.live.policies if policy.name not in ours), *self.desired.policies)
+
+
+def _missing_or_different(both: Comparison) -> Iterator[Change]:
+    live, desired = both.live, both.desired
+    policies_now = {policy.name: policy for policy in live.policies}
+    policies_then = both.policies_afterwards
+    for policy in desired.policies:
+        yield from _policy_changes(policy, policies_now.get(policy.name), desired)
+    for exchange in desired.exchanges:
+        found = live.exchanges.get(exchange.name)
+        if found is None:
+            yield Create(exchange, creation_stage(exchange, desired))
+        elif differences := compare_exchange(exchange, found):
+            yield Replace(found, exchange, differences, _restore(exchange, both), creation_stage(exchange, desired))
+    for queue in desired.queues:
+        there = live.queues.get(queue.name)
+        if there is None:
+            yield Create(queue, creation_stage(queue, desired))
+            continue
+        differences = compare_queue(queue, there, live, policies_then)
+        if differences:
+            yield Replace(there, queue, differences, _restore(queue, both), creation_stage(queue, desired))
+    fanouts = {name for name, exchange in live.exchanges.items() if exchange.type == "fanout"}
+    fanouts -= {exchange.name for exchange in desired.exchanges if exchange.type != "fanout"}
+    missing = (binding for binding in desired.bindings if binding not in live.bindings)
+    wanted = (b for b in missing if b.source not in fanouts or not _is_bound_under_another_key(b, both))
+    for binding in (*wanted, *_to_restore(both)):
+        yield Create(binding, creation_stage(binding, desired))
+
+
+def _is_bound_under_another_key(binding: Binding, both: Comparison) -> bool:
+    """Say whether a fanout exchange reaches the destination already, and will: it does not look at keys."""
+    return any(
+        (other.source, other.kind, other.destination) == (binding.source, binding.kind, binding.destination)
+        for other in both.live.bindings_at(binding.kind, binding.destination)
+        if other not in both.unwanted_bindings
+    )
+
+
+def _policy_changes(policy: Policy, found: Policy | None, desired: Topology) -> Iterator[Change]:
+    if found is None:
+        yield Create(policy, creation_stage(policy, desired))
+    elif differences := compare_policy(policy, found):
+        yield Update(found, policy, differences, creation_stage(policy, desired))
+
+
+def _restore(resource: Exchange | Queue, both: Comparison) -> tuple[Binding, ...]:
+    """The bindings that a replacement takes away and has to put back; those to be removed go later, in their turn."""
+    return sorted_bindings(both.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name))
+
+
+def _to_restore(both: Comparison) -> tuple[Binding, ...]:
+    """Bindings of others that an interrupted replacement took away; both ends must still be there."""
+    exchanges = both.live.exchanges.keys() | {exchange.name for exchange in both.desired.exchanges}
+    queues = both.live.queues.keys() | {queue.name for queue in both.desired.queues}
+    return sorted_bindings(
+        binding
+        for binding in both.owned.restore - both.wanted.bindings - both.live.bindings
+        # What is predefined is always there, and never listed.
+        if (binding.source in exchanges or binding.source.startswith("amq."))
+        and binding.destination in (queues if binding.kind == "queue" else exchanges)
+    )
+
+
+def _no_longer_wanted(both: Comparison) -> Iterator[Change]:
+    live, owned, wanted = both.live, both.owned, both.wanted
+    existing = {(reference.kind, reference.name) for reference in both.desired.existing}
+    gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
+    gone_queues = owned.queues - wanted.queues - {name for kind, name in existing if kind == "queue"}
+    gone_policies = owned.policies - wanted.policies
+    gone: Iterable[Resource] = (
+        *sorted_bindings(both.unwanted_bindings & live.bindings),
+        *(live.exchanges[name] for name in sorted(gone_exchanges) if name in live.exchanges),
+        *(live.queues[name] for name in sorted(gone_queues) if name in live.queues),
+        *(policy for policy in live.policies if policy.name in gone_policies),
+    )
+    for resource in gone:
+        yield Delete(resource, deletion_stage(resource, both.desired, both.delays))

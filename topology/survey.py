@@ -1,0 +1,39 @@
+"""Looking at a broker: read it, count what is at stake, compare."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from delayctl.topology.broker import RabbitBroker
+from delayctl.topology.changes import Comparison
+from delayctl.topology.diff import at_stake, fingerprint, judge
+from delayctl.topology.errors import StalePlan
+from delayctl.topology.live import Live
+from delayctl.topology.management import Management
+from delayctl.topology.model import Reference, Topology
+from delayctl.topology.plan import Plan
+
+
+def make_plan(
+    desired: Topology, management: Management, broker: RabbitBroker, *, vhost: str, accept_loss: Iterable[str] = ()
+) -> tuple[Plan, Live]:
+    """Read the virtual host and plan what turns it into `desired`."""
+    live = _read(management, desired.prefix, (exchange.name for exchange in desired.exchanges), desired.existing)
+    both = Comparison(desired, live)
+    if names := at_stake(both):
+        live = replace(live, backlog={name: broker.backlog(name) for name in sorted(names)})
+        both = Comparison(desired, live)
+    return judge(both, vhost=vhost, accept_loss=accept_loss), live
+
+
+def check_fresh(plan: Plan, management: Management) -> None:
+    """Raise StalePlan where the broker is no longer as it was planned for."""
+    if not plan.writes:
+        return
+    live = _read(management, plan.prefix, plan.intent.exchanges, plan.existing)
+    if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
+        raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
+
+
+def _read(management: Management, prefix: str, exchanges: Iterable[str], existing: tuple[Reference, ...]) -> Live:
+    referred = (reference.name for reference in existing if reference.kind == "exchange")
+    return management.read(prefix, {*exchanges, *referred})
