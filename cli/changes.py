@@ -79,6 +79,7 @@ def _host(connection: Connection, vhost: str, *, use_management: bool = True) ->
 
 
 @click.command(
+    short_help="Show what apply would change, and what it would refuse.",
     epilog="""\b
 Examples:
   delayctl plan topology.yaml
@@ -160,6 +161,7 @@ def _with_apply_options(command: Any) -> Any:
 
 
 @click.command(
+    short_help="Bring the broker to what the file says.",
     epilog="""\b
 Examples:
   delayctl apply topology.yaml
@@ -192,6 +194,7 @@ def apply(topology: str, plan_file: str | None, no_management: bool, output: str
 
 
 @click.command(
+    short_help="Remove what was applied.",
     epilog="""\b
 Examples:
   delayctl destroy topology.yaml

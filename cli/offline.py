@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 
 
 @click.command(
+    short_help="Write a commented file to start from.",
     epilog="""\b
 Examples:
   delayctl init
@@ -67,6 +68,7 @@ def _rocketmq_levels(text: str) -> list[str]:
 
 
 @click.command(
+    short_help="Print the file after templating.",
     epilog="""\b
 Examples:
   delayctl render topology.yaml
@@ -82,6 +84,7 @@ def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str,
 
 
 @click.command(
+    short_help="Check the file without a broker.",
     epilog="""\b
 Examples:
   delayctl validate topology.yaml
@@ -137,6 +140,7 @@ def _valid_json(spec: Spec, desired: Topology) -> dict[str, Any]:
 
 
 @click.command(
+    short_help="Print the JSON Schema of the file, for editors.",
     epilog="""\b
 Examples:
   delayctl schema > topology.schema.json

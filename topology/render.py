@@ -9,7 +9,7 @@ from itertools import accumulate
 from delayctl.topology.errors import InvalidTopology, Location
 from delayctl.topology.instrument import BEGIN, END, TEXT, VALUE, instrument
 from delayctl.topology.sandbox import Sandbox
-from delayctl.topology.template_errors import FORESEEN, problems_of
+from delayctl.topology.template_errors import problems_of
 from jinja2 import Template
 
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # What YAML counts as the end of a line.
@@ -45,7 +45,7 @@ def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:
     try:
         template = _compile(environment, text)
         marked = "".join(template.generate(dict(values)))
-    except FORESEEN as error:
+    except Exception as error:  # A template may raise anything, as Jinja2's documentation warns.
         raise InvalidTopology(problems_of(error, environment, text, values, file=file)) from error
     return _unmark(file, marked)
 

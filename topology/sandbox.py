@@ -46,9 +46,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         self._budget = Budget()
         # Not optimized: an error in a constant expression must be raised where it stands, not while compiling.
-        super().__init__(
-            undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=self._written
-        )
+        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=self._written)
         self.globals = {"range": _range}
         self.filters = {
             **{name: FILTERS[name] for name in _LOOKING},
@@ -116,7 +114,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
         @wraps(function)
         def sift(*args: Any, **kwargs: Any) -> Any:
-            value = args[_position(function)]
+            value = _defined(args[_position(function)])
             self._budget.work(len(value) * ITEM if isinstance(value, Sized) else ITEM)
             return function(*args, **kwargs)
 
@@ -128,7 +126,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         @wraps(function)
         def grow(*args: Any, **kwargs: Any) -> Any:
             place = _position(function)
-            before, value, options = args[:place], args[place], args[place + 1 :]
+            before, value, options = args[:place], _defined(args[place]), args[place + 1 :]
             value = list(value) if isinstance(value, Iterator) else value
             self._budget.work(weigh_growth(value, (*options, *kwargs.values())))
             return function(*before, value, *options, **kwargs)
@@ -139,6 +137,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
 def _position(function: Callable[..., Any]) -> int:
     """Where a filter takes its value: some take the context or the environment first."""
     return 1 if hasattr(function, "jinja_pass_arg") else 0
+
+
+def _defined(value: Any) -> Any:
+    """The value, unless it is none: some filters would complain about Jinja2's inner types instead of the name."""
+    if isinstance(value, Undefined):
+        str(value)
+    return value
 
 
 def _range(*bounds: int) -> range:

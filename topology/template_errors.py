@@ -8,23 +8,10 @@ from delayctl.topology.errors import Location, Problem
 from delayctl.topology.instrument import OneFileOnly
 from delayctl.topology.sandbox import Sandbox
 from delayctl.topology.wording import did_you_mean, near, shorten
-from jinja2 import TemplateError, TemplateSyntaxError, UndefinedError, nodes
+from jinja2 import TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.meta import TrackingCodeGenerator
 from jinja2.parser import Parser
-
-# SyntaxError is Python's: Jinja2 compiles templates, and Python has a limit of its own for blocks in blocks.
-FORESEEN = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
 
 _GIVE = "give it with --set NAME=VALUE or --values FILE, or write {{ name | default(…) }}"
 _ASKS_FOR_A_VALUE = frozenset({"default", "d", "defined", "undefined"})
@@ -47,11 +34,12 @@ _TAGS = (
     "raw",
     "set",
 )
+_INNER_NAME = re.compile(r"\b(?:sync_)?(?:do|test)_(?=\w+\(\))")  # Jinja2's name for a filter or a test.
 _LONGEST_REASON = 200
 
 
 def problems_of(
-    error: BaseException, environment: Sandbox, text: str, values: Mapping[str, object], *, file: str
+    error: Exception, environment: Sandbox, text: str, values: Mapping[str, object], *, file: str
 ) -> list[Problem]:
     """An error of parsing, compiling or rendering, in words."""
     match error:
@@ -62,12 +50,16 @@ def problems_of(
         case UndefinedError():
             return _undefined(error, environment, text, values, file)
         case RecursionError() | SyntaxError():
+            # Jinja2 compiles templates to Python, which has a limit of its own for blocks in blocks.
             fix = "nest fewer brackets, loops and ifs"
             return [_problem(file, _line_of(error), "nested too deeply", fix)]
         case TooLarge():
             return [_problem(file, _line_of(error), str(error), "make it smaller: no topology needs that much")]
+        case KeyError():
+            return [_problem(file, _line_of(error), f"there is no {error}", "correct the expression")]
         case _:
-            return [_problem(file, _line_of(error), str(error) or type(error).__name__, "correct the expression")]
+            reason = _INNER_NAME.sub("", str(error)) or type(error).__name__
+            return [_problem(file, _line_of(error), reason, "correct the expression")]
 
 
 def _syntax(error: TemplateSyntaxError, environment: Sandbox) -> tuple[str, str]:
