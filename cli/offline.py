@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined
 Examples:
   delayctl init
   delayctl init shop.yaml --from-rocketmq "1s 5s 10s 30s 1m 2m"
-"""
+""",
 )
 @click.argument("file", default="topology.yaml", type=click.Path())
 @click.option("--from-rocketmq", metavar="LEVELS", help="Take the levels from a RocketMQ messageDelayLevel string.")
@@ -73,7 +73,7 @@ def _rocketmq_levels(text: str) -> list[str]:
 Examples:
   delayctl render topology.yaml
   delayctl render topology.yaml --set region=eu --values prod.yaml
-"""
+""",
 )
 @topology_argument
 @template_options
@@ -89,7 +89,7 @@ def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str,
 Examples:
   delayctl validate topology.yaml
   delayctl validate topology.yaml --output json
-"""
+""",
 )
 @topology_argument
 @template_options
@@ -146,7 +146,7 @@ Examples:
   delayctl schema > topology.schema.json
   # then, at the top of topology.yaml:
   # yaml-language-server: $schema=topology.schema.json
-"""
+""",
 )
 def schema() -> int:
     """Print the JSON Schema of topology.yaml, for editors."""

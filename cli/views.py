@@ -111,13 +111,10 @@ def _shown(value: object) -> str:
         return "not set"
     if isinstance(value, Duration):
         return f"{value.ms} ({value})"
-    if isinstance(value, tuple | Table):
-        return json.dumps(_arguments(value) if isinstance(value, tuple) else thaw(value), ensure_ascii=False)
+    # A text of digits keeps its quotes: the broker tells "60000" from 60000.
+    if isinstance(value, tuple | Table) or (isinstance(value, str) and value.isdecimal()):
+        return json.dumps(thaw(value), ensure_ascii=False)
     return str(value)
-
-
-def _arguments(value: tuple[Any, ...]) -> object:
-    return {name: thaw(inner) for name, inner in value}
 
 
 def outcome_text(outcome: Outcome) -> str:

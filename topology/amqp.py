@@ -196,7 +196,8 @@ def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
 
 
 def _unreachable(cause: BaseException, access: Access) -> Unreachable:
-    text = str(cause.args[0] if cause.args else cause) or type(cause).__name__
+    # Of what an error carries, such as (320, "CONNECTION_FORCED …"), the text says most.
+    text = next((arg for arg in cause.args if isinstance(arg, str)), str(cause)) or type(cause).__name__
     if "certificate required" in text or "CERTIFICATE_REQUIRED" in text:
         return Unreachable(
             f"{access.address} asks for a client certificate", fix="name it with --cert-file and --key-file"

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import assert_never
 
 from delayctl.topology.arguments import policy_settings
 from delayctl.topology.effective import winner
 from delayctl.topology.live import Backlog, Live
-from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Topology
+from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
@@ -79,23 +80,32 @@ def hazard_of(change: Change, scene: Scene) -> Hazard | None:
             return _of_queue_replacement(queue, scene)
         case Replace(after=exchange):
             return _of_exchange_replacement(exchange.name, scene)
-        case Delete(resource=Queue() as queue):
+        case Delete(resource=resource):
+            return _of_removal(resource, scene)
+        case _:
+            assert_never(change)
+
+
+def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
+    match resource:
+        case Queue(name=name):
+            sources = [binding.source for binding in scene.live.bindings_at("queue", name)]
             return (
-                _of_queue_loss(queue.name, scene)
-                or _of_lost_way_out(queue.name, scene)
-                or _of_strangers(queue.name, "queue", scene)
-                or _of_entrance_that_stays(
-                    queue.name, scene, [b.source for b in scene.live.bindings_at("queue", queue.name)]
-                )
+                _of_queue_loss(name, scene)
+                or _of_lost_way_out(name, scene)
+                or _of_strangers(name, "queue", scene)
+                or _of_entrance_that_stays(name, scene, sources)
             )
-        case Delete(resource=Exchange() as exchange):
-            return _of_lost_way_out(exchange.name, scene) or _of_strangers(exchange.name, "exchange", scene)
-        case Delete(resource=Binding() as binding):
-            if binding.source in scene.way_out:
-                return _of_lost_way_out(binding.destination, scene)
-            return _of_entrance_that_stays(binding.destination, scene, [binding.source])
-        case Delete(resource=policy):
-            return _of_queue_left_without(policy, scene)
+        case Exchange(name=name):
+            return _of_lost_way_out(name, scene) or _of_strangers(name, "exchange", scene)
+        case Binding(source=source, destination=destination):
+            if source in scene.way_out:
+                return _of_lost_way_out(destination, scene)
+            return _of_entrance_that_stays(destination, scene, [source])
+        case Policy():
+            return _of_queue_left_without(resource, scene)
+        case _:
+            assert_never(resource)
 
 
 def judging_rank(change: Change, delays: Delays) -> int:

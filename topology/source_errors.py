@@ -38,7 +38,8 @@ def _words(error: yaml.MarkedYAMLError, rendered: Rendered, noticed: int, begun:
         return begun, "the quote that opens here is not closed", "close it with the same kind of quote"
     if "flow sequence" in context or "flow mapping" in context:
         opened, closed = ("[", "]") if "sequence" in context else ("{", "}")
-        before = f" before line {rendered.location(noticed).line}" if noticed > begun else ""
+        there = rendered.location(noticed)
+        before = f" before line {there.line}" if there != rendered.location(begun) else ""
         message = f"the '{opened}' that opens here is not closed, or a comma is missing{before}"
         return begun, message, f"close it with '{closed}', or separate the values with commas"
     if "simple key" in context:

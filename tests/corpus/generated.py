@@ -27,13 +27,13 @@ GENERATED: Mapping[str, Callable[[], bytes]] = MappingProxyType(
         "large_list_of_merges": lambda: (
             VERSION
             + b"x: &x {"
-            + b"".join(b"k%d: 1, " % i for i in range(20_000))
+            + b"".join(b"k%d: 1, " % i for i in range(5_000))
             + b"}\nroutes: ["
-            + b"{<<: *x}, " * 100_000
+            + b"{<<: *x}, " * 50_000
             + b"]\n"
         ),
         "large_number_of_problems": lambda: (
-            VERSION + b"queues:\n" + b"".join(b"  q%d: {typ: quorum}\n" % i for i in range(20_000))
+            VERSION + b"queues:\n" + b"".join(b"  q%d: {typ: quorum}\n" % i for i in range(5_000))
         ),
     }
 )

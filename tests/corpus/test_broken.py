@@ -41,9 +41,8 @@ def test_every_answer_has_its_file() -> None:
 
 def check_answer(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Validate a file of the current folder and compare the answer."""
-    started = time.perf_counter()
-    code = main(["validate", f"{name}.yaml", *options_for(BROKEN, name)])
-    took = time.perf_counter() - started
+    arguments = ["validate", f"{name}.yaml", *options_for(BROKEN, name)]
+    took, code = timed(arguments)
     out, err = capsys.readouterr()
     answer = BROKEN / f"{name}.expected"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -52,4 +51,12 @@ def check_answer(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, out, err) == (1, "", answer.read_text(encoding="utf-8"))
     assert "Traceback" not in err
     assert "did not foresee" not in err
-    assert took < LONGEST_ANSWER_S
+    # A busy machine makes one run slow; a slow answer is slow every time.
+    assert took < LONGEST_ANSWER_S or min(timed(arguments)[0] for _ in range(2)) < LONGEST_ANSWER_S
+
+
+def timed(arguments: list[str]) -> tuple[float, int]:
+    """Run the command line; the seconds it took, and its code."""
+    started = time.perf_counter()
+    code = main(arguments)
+    return time.perf_counter() - started, code

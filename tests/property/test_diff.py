@@ -15,6 +15,7 @@ from delayctl.topology.plan_file import dump_plan, load_plan
 from delayctl.topology.record import Record, record_of
 from hypothesis import given, note
 from hypothesis import strategies as st
+
 from tests.support.broker_states import aims, brokers, topologies
 from tests.support.examples import live_of
 from tests.support.memory_broker import Died, MemoryBroker

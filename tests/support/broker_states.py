@@ -11,6 +11,7 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, 
 from delayctl.topology.record import Record
 from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec, RouteSpec, Spec, Target, WaitSpec
 from hypothesis import strategies as st
+
 from tests.support.examples import live_of
 from tests.support.memory_broker import MemoryBroker
 

@@ -1,6 +1,7 @@
 """Object by object: what differs, and who bends it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue, policy_drift
@@ -15,18 +16,18 @@ BUSINESS = Queue("orders.queue", Settings(max_length=10))
 OURS = Policy("delay.1m.policy", "^delay\\.1m\\.queue$", "queues", 10, freeze_arguments({"message-ttl": 60_000}))
 
 
-def theirs(priority: int = 0, **definition: object) -> Policy:
+def theirs(priority: int = 0, **definition: Any) -> Policy:
     """A policy of others on all queues."""
     spelled = {name.replace("_", "-"): value for name, value in definition.items()}
     return Policy("theirs", ".*", "queues", priority, freeze_arguments(spelled))
 
 
-def operators(**definition: object) -> Live:
+def operators(**definition: Any) -> Live:
     """A broker with an operator policy on all queues."""
     return Live(operator_policies=(replace(theirs(**definition), name="limits"),))
 
 
-def with_settings(queue: Queue, **settings: object) -> Queue:
+def with_settings(queue: Queue, **settings: Any) -> Queue:
     """The queue with other arguments."""
     return replace(queue, settings=replace(queue.settings, **settings))
 
@@ -135,7 +136,7 @@ def test_without_policies_of_others_nothing_is_bent(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("definition", [{"max_length": 10}, {"message_ttl": 60_001}, {"queue_mode": "lazy"}])
-def test_a_policy_that_changes_nothing_is_left_in_peace(definition: dict[str, object]) -> None:
+def test_a_policy_that_changes_nothing_is_left_in_peace(definition: dict[str, Any]) -> None:
     """A larger limit, or a setting that delays don't depend on, does no harm."""
     assert policy_drift(DELAY, Live(), (theirs(**definition),), (), is_delay=True) is None
 

@@ -12,6 +12,7 @@ from delayctl.topology.order import Stage
 from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update, label, resource_of
 from delayctl.topology.record import Record, record_of
 from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Target
+
 from tests.support.examples import ORDERS, ORDERS_QUEUE, ORDERS_ROUTE, live_of, shop
 
 SHOP, LONGER = shop("5m"), shop("5m", max_length=99)
@@ -160,9 +161,7 @@ class TestReplacement:
         """The difference is shown, the queue stays ours, and the rest goes ahead."""
         plan = diff(shop("1m 5m", max_length=99), live_of(SHOP, {"delay.5m.queue": 3}))
 
-        assert plan.refusals == (
-            Refusal("queue delay.5m.queue", LOSES, wait_or_insist("delay.5m.queue"), MAX_LENGTH),
-        )
+        assert plan.refusals == (Refusal("queue delay.5m.queue", LOSES, wait_or_insist("delay.5m.queue"), MAX_LENGTH),)
         assert shown(plan) == [
             "Create queue delay.1m.queue",
             "Create exchange delay.1m.exchange",
@@ -176,9 +175,7 @@ class TestReplacement:
 
         assert plan.refusals == ()
         assert plan.changes == (
-            Replace(
-                DELAY_QUEUE, LONGER_QUEUE, MAX_LENGTH, (INTO_QUEUE,), Stage.PUT_DELAY_QUEUES, accept_loss=True
-            ),
+            Replace(DELAY_QUEUE, LONGER_QUEUE, MAX_LENGTH, (INTO_QUEUE,), Stage.PUT_DELAY_QUEUES, accept_loss=True),
         )
 
     def test_a_loss_that_is_accepted_for_nothing_stays_guarded(self) -> None:
@@ -241,9 +238,7 @@ class TestReplacement:
         """A replacement puts it back and its removal follows; after an interruption it stays away."""
         live = with_queue(live_of(SHOP), replace(DELAY_QUEUE, settings=replace(DELAY_QUEUE.settings, max_length=5)))
         obsolete = Binding("orders.exchange", "queue", "delay.5m.queue", "obsolete")
-        live = replace(
-            live, bindings=live.bindings | {obsolete}, record=record_of([*SHOP, obsolete])
-        )
+        live = replace(live, bindings=live.bindings | {obsolete}, record=record_of([*SHOP, obsolete]))
 
         plan = diff(SHOP, live)
 
@@ -498,7 +493,8 @@ class TestPolicies:
     def test_a_policy_of_others_that_bends_a_delay_is_reported(self, kind: str) -> None:
         """It is not ours to undo, so it is refused for as long as it is there."""
         theirs = Policy("theirs", "^delay\\.5m", "queues", 0, freeze_arguments({"message-ttl": 1_000}))
-        live = replace(live_of(SHOP), **{kind: (theirs,)})
+        both = {"policies": (), "operator_policies": (), kind: (theirs,)}
+        live = replace(live_of(SHOP), policies=both["policies"], operator_policies=both["operator_policies"])
 
         plan = diff(SHOP, live)
 

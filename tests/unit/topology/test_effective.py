@@ -1,5 +1,7 @@
 """The settings in force: facts 16 to 18 of the reference, one by one."""
 
+from typing import Any
+
 import pytest
 from delayctl.topology.arguments import policy_definition
 from delayctl.topology.duration import Duration
@@ -64,10 +66,14 @@ def test_a_policy_gives_what_the_arguments_leave_open(given: Settings) -> None:
     assert effective(queue(Settings()), [policy(given)], ()).settings == queue(given).settings
 
 
-@pytest.mark.parametrize(("type", "winning"), [("classic", "drop-head"), (None, "drop-head"), ("quorum", "reject-publish")])
+@pytest.mark.parametrize(
+    ("type", "winning"), [("classic", "drop-head"), (None, "drop-head"), ("quorum", "reject-publish")]
+)
 def test_overflow_is_decided_by_the_type(type: str | None, winning: str) -> None:
     """On a classic queue the argument wins, on a quorum queue the policy."""
-    found = effective(queue(Settings(overflow="drop-head"), type=type), [policy(Settings(overflow="reject-publish"))], ())
+    found = effective(
+        queue(Settings(overflow="drop-head"), type=type), [policy(Settings(overflow="reject-publish"))], ()
+    )
 
     assert found.settings.overflow == winning
 
@@ -76,9 +82,11 @@ def test_overflow_is_decided_by_the_type(type: str | None, winning: str) -> None
 @pytest.mark.parametrize("field", ["dead_letter_exchange", "dead_letter_key", "dead_letter_strategy"])
 def test_where_dead_letters_go_is_decided_by_the_argument(field: str, type: str) -> None:
     """A policy can't lead them astray once the queue says where they go."""
-    ours, theirs = Settings(**{field: "ours"}), Settings(**{field: "theirs"})
+    argument: dict[str, Any] = {field: "ours"}
+    other: dict[str, Any] = {field: "theirs"}
+    declared = queue(Settings(**argument), type=type)
 
-    assert effective(queue(ours, type=type), [policy(theirs)], ()).settings == queue(ours, type=type).settings
+    assert effective(declared, [policy(Settings(**other))], ()).settings == declared.settings
 
 
 def test_the_smallest_of_three_limits_is_in_force() -> None:
@@ -94,7 +102,10 @@ def test_the_smallest_of_three_limits_is_in_force() -> None:
 
 def test_an_operator_policy_beats_a_policy() -> None:
     """Where no limit decides, the operator's word stands over the user's."""
-    user, operator = policy(Settings(overflow="drop-head")), policy(Settings(overflow="reject-publish"), name="operator")
+    user, operator = (
+        policy(Settings(overflow="drop-head")),
+        policy(Settings(overflow="reject-publish"), name="operator"),
+    )
 
     assert effective(queue(Settings()), [user], [operator]).settings.overflow == "reject-publish"
 

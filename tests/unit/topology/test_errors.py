@@ -12,9 +12,7 @@ def test_an_error_says_what_where_and_how_to_fix() -> None:
     """One line each."""
     error = DelayctlError("the file is there already", where="topology.yaml", fix="overwrite it with --force")
 
-    assert str(error) == (
-        "Error: the file is there already\n  at topology.yaml\n  fix: overwrite it with --force"
-    )
+    assert str(error) == ("Error: the file is there already\n  at topology.yaml\n  fix: overwrite it with --force")
 
 
 def test_what_is_not_known_is_not_said() -> None:

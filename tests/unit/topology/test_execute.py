@@ -1,6 +1,5 @@
 """Plan to outcomes, on a broker in memory."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from delayctl.topology.names import Names
 from delayctl.topology.plan import Create, Plan, Replace, Update, label, resource_of
 from delayctl.topology.record import Record, record_of
 from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Target
+
 from tests.support.examples import first_plan, live_of, shop
 from tests.support.memory_broker import Died, MemoryBroker
 
@@ -170,10 +170,8 @@ class TestJourneys:
         for call in range(1, len(undisturbed.journal) + 1):
             broker = journey.broker()
             broker.break_at(call, error)
-            try:
+            with suppress(type(error)):  # What is refused may be the record itself.
                 journey.run(broker)
-            except BrokerError as raised:
-                assert raised is error
             journey.run(broker)
             assert broker.live() == undisturbed.live(), undisturbed.journal[call - 1]
 
@@ -205,7 +203,9 @@ class TestJourneys:
         def check(broker: MemoryBroker) -> None:
             for name, queue in broker.queues.items():
                 if queue.settings.dead_letter_exchange == "delay.exchange":
-                    assert queue.settings.ttl or name.replace(".queue", ".policy") in broker.policies, broker.journal[-1]
+                    assert queue.settings.ttl or name.replace(".queue", ".policy") in broker.policies, broker.journal[
+                        -1
+                    ]
 
         broker = journey.broker()
         broker.watch = check
@@ -491,12 +491,11 @@ class TestLock:
         def lose() -> None:
             raise Unreachable("the lock is gone")
 
-        broker, told = MemoryBroker(), []
-        outcomes: Iterator[Outcome] = execute(first_plan(SHOP), broker, keep_lock=lose)
+        broker = MemoryBroker()
+        told: list[Outcome] = []
 
         with pytest.raises(Unreachable):
-            for outcome in outcomes:
-                told.append(outcome)
+            told.extend(execute(first_plan(SHOP), broker, keep_lock=lose))
         assert summary(told) == ["Done exchange delay.unrouted.exchange"]
         assert len(broker.journal) == 2
 

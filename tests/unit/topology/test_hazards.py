@@ -1,5 +1,6 @@
 """What a change would cost: every reason to refuse one, and every warning."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, 
 from delayctl.topology.order import delays_on
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update
 from delayctl.topology.record import Record
+
 from tests.support.examples import live_of, shop
 
 SHOP, POLICY_SHOP, NOTHING = shop("1m 5m"), shop("1m 5m", settings="policy"), empty_topology("")
@@ -23,7 +25,11 @@ WAIT = "wait until the messages have left and apply again, or give --accept-loss
 
 
 def scene(
-    desired: Topology = SHOP, live: Live | None = None, accepted: str = "", held: tuple[Change, ...] = (), **messages: int
+    desired: Topology = SHOP,
+    live: Live | None = None,
+    accepted: str = "",
+    held: tuple[Change, ...] = (),
+    **messages: int,
 ) -> Scene:
     """The shop, with this many messages in delay queues (`_5m=3`) and in the orders' queue (`orders=3`)."""
     live = live or live_of(SHOP)
@@ -59,17 +65,17 @@ def test_creation_costs_nothing(resource: Exchange | Queue | Binding) -> None:
 
 @pytest.mark.parametrize("name", ["delay.5m.queue", "orders.queue"])
 @pytest.mark.parametrize("make", [replaced, deleted])
-def test_a_queue_goes_with_its_messages(make: type[Replace] | type[Delete], name: str) -> None:
+def test_a_queue_goes_with_its_messages(make: Callable[[str], Change], name: str) -> None:
     """Replaced or removed, what it holds would be lost."""
-    messages = {"_5m" if name == "delay.5m.queue" else "orders": 1_234}
+    live = live_of(SHOP, {name: 1_234})
 
-    assert hazard_of(make(name), scene(**messages)) == Hazard(
+    assert hazard_of(make(name), scene(live=live)) == Hazard(
         name, "holds 1,234 messages that would be lost", f"{WAIT} {name}"
     )
 
 
 @pytest.mark.parametrize("make", [replaced, deleted])
-def test_a_queue_goes_with_its_consumers(make: type[Replace] | type[Delete]) -> None:
+def test_a_queue_goes_with_its_consumers(make: Callable[[str], Change]) -> None:
     """They would be cut off, messages or not."""
     live = replace(live_of(SHOP), backlog={"orders.queue": Backlog(0, 1)})
 
@@ -128,9 +134,7 @@ def test_an_entrance_is_replaced_while_messages_wait() -> None:
     assert hazard_of(replaced("delay.5m.exchange"), scene(_5m=3)) is None
 
 
-@pytest.mark.parametrize(
-    "name", ["delay.exchange", "delay.unrouted.exchange", "delay.unrouted.queue", "orders.queue"]
-)
+@pytest.mark.parametrize("name", ["delay.exchange", "delay.unrouted.exchange", "delay.unrouted.queue", "orders.queue"])
 def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
     """From the exit to where it leads, all may still be needed."""
     assert hazard_of(deleted(name), scene(NOTHING, _5m=3)) == Hazard(
@@ -305,7 +309,7 @@ def test_what_does_no_harm_is_not_warned_about(change: Change) -> None:
 
 def test_what_others_depend_on_is_judged_first() -> None:
     """Entrances, then delay queues, then the way out, then policies."""
-    changes = (
+    changes: tuple[Change, ...] = (
         Delete(policy(), 0), deleted("delay.exchange"), deleted("delay.5m.queue"), deleted("delay.5m.exchange"),
         replaced("orders.queue"),
     )  # fmt: skip

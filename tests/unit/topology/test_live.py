@@ -86,7 +86,11 @@ def test_definitions_become_a_value() -> None:
             {
                 Binding("delay.exchange", "queue", "orders.queue", "k"),
                 Binding(
-                    "delay.exchange", "exchange", "site.exchange", "", freeze_arguments({"x-match": "all", "delay-3": True})
+                    "delay.exchange",
+                    "exchange",
+                    "site.exchange",
+                    "",
+                    freeze_arguments({"x-match": "all", "delay-3": True}),
                 ),
             }
         ),

@@ -13,6 +13,7 @@ from delayctl.topology.model import (
     sorted_bindings,
     thaw,
 )
+
 from tests.support.examples import shop
 
 NESTED = {"b": [1, {"y": True, "x": None}], "a": "text"}

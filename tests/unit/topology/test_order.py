@@ -8,6 +8,7 @@ from delayctl.topology.model import Binding, Exchange, Queue, Resource, Settings
 from delayctl.topology.order import Delays, Stage, creation_stage, delays_on, deletion_stage
 from delayctl.topology.plan import label
 from delayctl.topology.spec import RouteSpec, Target
+
 from tests.support.examples import ORDERS_ROUTE, live_of, shop
 
 DIRECT = RouteSpec(("order.paid",), (Target("queue", "orders.queue"),), "orders.exchange")

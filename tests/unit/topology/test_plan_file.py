@@ -14,6 +14,7 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, 
 from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update
 from delayctl.topology.plan_file import FORMAT, dump_plan, load_plan
 from delayctl.topology.record import Record, record_of
+
 from tests.support.examples import first_plan, live_of, shop
 
 SHOP = shop("5m")

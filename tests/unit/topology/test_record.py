@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, freeze_arguments
 from delayctl.topology.record import Record, from_json, record_of, to_json
+
 from tests.support.examples import shop
 
 PLAIN = Binding("e", "queue", "q", "k")

@@ -1,6 +1,5 @@
 """A plan is carried out on the state that it was made for, or not at all."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
@@ -10,6 +9,7 @@ from delayctl.topology.errors import StalePlan
 from delayctl.topology.live import Live
 from delayctl.topology.management import Management
 from delayctl.topology.survey import check_fresh
+
 from tests.support.examples import live_of, shop
 
 SHOP, LONGER = shop("5m"), shop("5m", max_length=99)
@@ -21,8 +21,8 @@ class Reading:
     def __init__(self, live: Live) -> None:
         self.live = live
 
-    def read(self, prefix: str, exchanges: Collection[str] = ()) -> Live:
-        """The state."""
+    def read(self, *_: object) -> Live:
+        """The state, whatever is looked for."""
         return self.live
 
 

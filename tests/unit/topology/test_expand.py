@@ -1,0 +1,169 @@
+"""From a file's meaning to objects on the broker."""
+
+from delayctl.topology.duration import Duration
+from delayctl.topology.expand import expand
+from delayctl.topology.model import Binding, Exchange, Level, Policy, Queue, Reference, Settings, Topology
+from delayctl.topology.spec import (
+    ExchangeSpec,
+    LevelSpec,
+    QueueSpec,
+    RetrySpec,
+    RouteSpec,
+    Spec,
+    Target,
+    WaitSpec,
+)
+
+MINUTE = LevelSpec("1m", Duration(60_000), WaitSpec(max_length=10, max_bytes=500))
+ORDERS = Target("queue", "orders.queue")
+
+
+def test_one_level_is_a_whole_topology() -> None:
+    """Entrance, queue and exit, and the parking place for what has no way out."""
+    assert expand(Spec(levels=(MINUTE,), prefix="p.")) == Topology(
+        prefix="p.",
+        exit="p.delay.exchange",
+        levels=(Level("1m", Duration(60_000), "p.delay.1m.exchange", "p.delay.1m.queue"),),
+        exchanges=(
+            Exchange("p.delay.1m.exchange", "fanout"),
+            Exchange("p.delay.exchange", "topic", alternate="p.delay.unrouted.exchange"),
+            Exchange("p.delay.unrouted.exchange", "fanout"),
+        ),
+        queues=(
+            Queue(
+                "p.delay.1m.queue",
+                Settings(
+                    type="classic",
+                    ttl=Duration(60_000),
+                    max_length=10,
+                    max_bytes=500,
+                    overflow="drop-head",
+                    dead_letter_exchange="p.delay.exchange",
+                ),
+            ),
+            Queue("p.delay.unrouted.queue"),
+        ),
+        bindings=(
+            Binding("p.delay.1m.exchange", "queue", "p.delay.1m.queue"),
+            Binding("p.delay.unrouted.exchange", "queue", "p.delay.unrouted.queue"),
+        ),
+        policies=(),
+        existing=(),
+    )
+
+
+def test_a_policy_carries_what_can_change() -> None:
+    """The queue keeps its type and where it dead-letters to; the pattern matches that queue alone."""
+    topology = expand(Spec(levels=(MINUTE,), settings="policy", policy_priority=7))
+
+    assert topology.queues[0] == Queue(
+        "delay.1m.queue", Settings(type="classic", dead_letter_exchange="delay.exchange")
+    )
+    assert topology.policies == (
+        Policy(
+            name="delay.1m.policy",
+            pattern=r"^delay\.1m\.queue$",
+            apply_to="queues",
+            priority=7,
+            definition=(
+                ("max-length", 10),
+                ("max-length-bytes", 500),
+                ("message-ttl", 60_000),
+                ("overflow", "drop-head"),
+            ),
+        ),
+    )
+
+
+def test_the_safe_profile_dead_letters_at_least_once() -> None:
+    """On a quorum queue that refuses instead of dropping."""
+    safe = LevelSpec("1m", Duration(60_000), WaitSpec("quorum", None, None, "reject-publish", at_least_once=True))
+
+    assert expand(Spec(levels=(safe,))).queues[0].settings == Settings(
+        type="quorum",
+        ttl=Duration(60_000),
+        overflow="reject-publish",
+        dead_letter_exchange="delay.exchange",
+        dead_letter_strategy="at-least-once",
+    )
+
+
+def bindings_of(route: RouteSpec, source_type: str | None = "topic") -> set[Binding]:
+    """The bindings that a route adds."""
+    exchanges = (ExchangeSpec("orders.exchange", source_type),)
+    spec = Spec(levels=(MINUTE,), exchanges=exchanges, queues=(QueueSpec("orders.queue"),))
+    with_route = Spec(levels=(MINUTE,), exchanges=exchanges, queues=(QueueSpec("orders.queue"),), routes=(route,))
+    return set(expand(with_route).bindings) - set(expand(spec).bindings)
+
+
+def test_a_delayed_route_leads_in_and_out() -> None:
+    """From the business exchange to the entrance, and from the exit to the target, by every key."""
+    route = RouteSpec(("a", "b"), (ORDERS, Target("exchange", "site")), "orders.exchange", "1m")
+
+    assert bindings_of(route) == {
+        Binding("orders.exchange", "exchange", "delay.1m.exchange", "a"),
+        Binding("orders.exchange", "exchange", "delay.1m.exchange", "b"),
+        Binding("delay.exchange", "queue", "orders.queue", "a"),
+        Binding("delay.exchange", "queue", "orders.queue", "b"),
+        Binding("delay.exchange", "exchange", "site", "a"),
+        Binding("delay.exchange", "exchange", "site", "b"),
+    }
+
+
+def test_a_route_without_source_leads_out_only() -> None:
+    """Publishers send straight to the entrance."""
+    assert bindings_of(RouteSpec(("a",), (ORDERS,), None, "1m")) == {
+        Binding("delay.exchange", "queue", "orders.queue", "a")
+    }
+
+
+def test_a_route_without_delay_is_a_plain_binding() -> None:
+    """It does not touch the delay at all."""
+    assert bindings_of(RouteSpec(("a",), (ORDERS,), "orders.exchange")) == {
+        Binding("orders.exchange", "queue", "orders.queue", "a")
+    }
+
+
+def test_a_fanout_source_is_bound_once() -> None:
+    """It takes every key; the way out still goes by keys."""
+    assert bindings_of(RouteSpec(("a", "b"), (ORDERS,), "orders.exchange", "1m"), "fanout") == {
+        Binding("orders.exchange", "exchange", "delay.1m.exchange"),
+        Binding("delay.exchange", "queue", "orders.queue", "a"),
+        Binding("delay.exchange", "queue", "orders.queue", "b"),
+    }
+
+
+def test_a_retry_leads_back_to_its_queue_alone() -> None:
+    """By a routing key that no one else uses."""
+    spec = Spec(
+        levels=(MINUTE,),
+        queues=(QueueSpec("orders.dlq"), QueueSpec("orders.queue")),
+        retries=(RetrySpec("orders.queue", ("1m",), "orders.dlq"),),
+    )
+
+    back = Binding("delay.exchange", "queue", "orders.queue", "delay.retry.orders.queue")
+    assert back in expand(spec).bindings
+
+
+def test_existing_objects_are_only_referred_to() -> None:
+    """They are checked, and never declared."""
+    spec = Spec(
+        levels=(MINUTE,),
+        exchanges=(ExchangeSpec("b", None, existing=True), ExchangeSpec("c", "direct")),
+        queues=(QueueSpec("a", "quorum", existing=True),),
+    )
+
+    topology = expand(spec)
+
+    assert topology.existing == (Reference("exchange", "b"), Reference("queue", "a", "quorum"))
+    assert [exchange.name for exchange in topology.exchanges if not exchange.name.startswith("delay.")] == ["c"]
+    assert [queue.name for queue in topology.queues if not queue.name.startswith("delay.")] == []
+
+
+def test_arguments_of_a_business_queue_become_settings() -> None:
+    """Where there is a word for them."""
+    queue = QueueSpec("q", "quorum", arguments=(("x-delivery-limit", 5), ("x-message-ttl", 1_000)))
+
+    assert expand(Spec(levels=(MINUTE,), queues=(queue,))).queues[-1] == Queue(
+        "q", Settings(type="quorum", ttl=Duration(1_000)), extra=(("x-delivery-limit", 5),)
+    )
