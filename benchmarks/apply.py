@@ -157,8 +157,10 @@ class _Vhost:
         self._call("DELETE", f"global-parameters/delayctl%3A{self.name}%3A")
 
     def read(self) -> Any:
-        """Read and decode the definitions: the yardstick of plan."""
-        return json.loads(self._call("GET", f"definitions/{self.name}"))
+        """Read and decode the definitions over a connection of its own, as a command would: the yardstick of plan."""
+        with urllib3.PoolManager(timeout=60, retries=False) as pool:
+            url = f"{self.access.management_url}/api/definitions/{self.name}"
+            return json.loads(pool.request("GET", url, headers=self._headers).data)
 
     def import_definitions(self, definitions: Any) -> None:
         """The yardstick of apply."""

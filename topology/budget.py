@@ -48,6 +48,8 @@ class Budget:
 
 def weigh(value: object) -> int:
     """Letters and items of a value and of all within it, or TooLarge."""
+    if isinstance(value, str) and len(value) < MAX_VALUE:
+        return 1 + len(value)
     weight, waiting = 1, [value]
     while waiting:
         inner = waiting.pop()

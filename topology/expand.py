@@ -76,6 +76,8 @@ def _policy(level: LevelSpec, names: Names, spec: Spec) -> Policy:
 
 
 def _business_queue(queue: QueueSpec) -> Queue:
+    if queue.type is None and not queue.arguments:
+        return Queue(queue.name)
     arguments: dict[str, object] = {name: thaw(value) for name, value in queue.arguments}
     if queue.type:
         arguments["x-queue-type"] = queue.type

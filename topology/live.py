@@ -7,8 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from delayctl.topology.arguments import split_arguments, split_exchange_arguments
-from delayctl.topology.model import Binding, Exchange, Kind, Policy, Queue, freeze_arguments
+from delayctl.topology.model import Binding, Exchange, Kind, Policy, Queue, Settings, freeze_arguments
 from delayctl.topology.record import Record
+
+
+_NO_SETTINGS = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def exchange_from_json(item: Mapping[str, Any]) -> Exchange:
 
 def queue_from_json(item: Mapping[str, Any]) -> Queue:
     """Read a queue of the definitions."""
-    settings, extra = split_arguments(item["arguments"])
+    settings, extra = split_arguments(item["arguments"]) if item["arguments"] else (_NO_SETTINGS, ())
     return Queue(item["name"], settings, item["durable"], item["auto_delete"], extra)
 
 

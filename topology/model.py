@@ -173,4 +173,5 @@ def sorted_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
 
 def binding_order(binding: Binding) -> tuple[str, str, str, str, str]:
     """The sorting key of a binding."""
-    return binding.source, binding.kind, binding.destination, binding.key, repr(binding.arguments)
+    arguments = repr(binding.arguments) if binding.arguments else ""
+    return binding.source, binding.kind, binding.destination, binding.key, arguments

@@ -1,7 +1,7 @@
 """What was applied, remembered on the broker itself, so that any machine can plan a removal."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from delayctl.topology.model import (
@@ -56,10 +56,6 @@ class Record:
     def with_resources(self, resources: Iterable[Resource]) -> "Record":
         """This record and a few objects more."""
         return self.union(record_of(resources))
-
-    def without_restore(self) -> "Record":
-        """This record with nothing left to put back."""
-        return replace(self, restore=frozenset())
 
 
 def record_of(resources: Iterable[Resource] | Topology) -> Record:

@@ -65,6 +65,9 @@ def _unmark(file: str, marked: str) -> Rendered:
         pieces.append(piece)
         if is_blank:
             numbers[-1] = begin
+        if piece.isprintable():  # And so without any line break.
+            is_blank = is_blank and not piece.strip(" ")
+            continue
         following = _lines_after(kind, begin, piece)
         numbers += following
         is_blank = (is_blank or bool(following)) and not piece.rpartition("\n")[2].strip(" ")

@@ -157,6 +157,8 @@ def _range(*bounds: int) -> range:
 
 def _spell(value: Any) -> Any:
     """A value as YAML spells it."""
+    if type(value) in (str, int):
+        return value
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -109,9 +109,9 @@ class _Builder:
             yaml.DocumentStartEvent: self._document,
         }
         loader = _LOADER(self._rendered.text)
+        next_event = loader.get_event
         try:
-            while loader.check_event():
-                event = loader.get_event()
+            while not isinstance(event := next_event(), yaml.StreamEndEvent):
                 if step := steps.get(type(event)):
                     step(event)
         finally:
@@ -148,16 +148,13 @@ class _Builder:
             raise self._invalid(
                 node.line, f"the tag {shorten(event.tag.replace(_YAML_TAGS, '!!'))} is not allowed", fix
             )
-        self._put(node)
-        self._count += 1
-        if event.anchor:
-            self._anchors[event.anchor] = node, 1
-
-    def _put(self, node: Node) -> None:
         if self._open:
             self._open[-1].add(node)
         else:
             self._root = node
+        self._count += 1
+        if event.anchor:
+            self._anchors[event.anchor] = node, 1
 
     def _close(self, _event: Any) -> None:
         closed = self._open.pop()
@@ -179,7 +176,7 @@ class _Builder:
         if self._aliased > MAX_ALIASED:
             message = f"the aliases up to *{anchor} stand for more than {MAX_ALIASED:,} values"
             raise self._invalid(line, message, "use fewer aliases, or a template loop")
-        self._put(node)
+        self._open[-1].add(node)
 
     def _merge(self, node: MapNode) -> None:
         """Work in merge keys (`<<: *defaults`): a mapping's own keys win, then the first that is merged."""
@@ -217,12 +214,12 @@ class _Open:
     def add(self, node: Node) -> None:
         if isinstance(self.node, ListNode):
             self.node.items.append(node)
-        elif self._key is None:
-            self._key = node
-            self.has_merges = self.has_merges or _is_merge(node)
-        else:
+        elif self._key is not None:
             self.node.pairs.append((self._key, node))
             self._key = None
+        else:
+            self._key = node
+            self.has_merges = self.has_merges or _is_merge(node)
 
 
 def _is_merge(key: Node) -> bool:

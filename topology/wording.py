@@ -60,6 +60,8 @@ class Spelling:
 
         `order.exchange` looks like `orders.exchange` misspelt; `orders.2.queue` is just a neighbour of `orders.1.queue`.
         """
+        if not self._names:
+            return None
         candidates = {other for slip in _slips(name) for other in self._by_slip.get(slip, ())}
         return min((other for other in candidates if _is_misspelt(name, other)), default=None)
 

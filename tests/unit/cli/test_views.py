@@ -63,6 +63,10 @@ class TestPlan:
         """Everything is to be made."""
         check_golden("plan_first.txt", shown(diff(shop("1m 5m"), Live())))
 
+    def test_a_first_plan_with_policies(self) -> None:
+        """Their definitions are shown where queues have none of their own."""
+        check_golden("plan_first_policies.txt", shown(diff(shop("5m", settings="policy", type="quorum"), Live())))
+
     def test_an_eventful_plan(self) -> None:
         """Every symbol, differences, refusals with their fix, warnings, and the summary."""
         check_golden("plan_eventful.txt", shown(eventful()))

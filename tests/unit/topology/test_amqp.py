@@ -213,6 +213,14 @@ class TestConnections:
             "the certificate of amqp://mq:1234 can't be verified: self-signed certificate"
         )
 
+    def test_a_client_certificate_that_is_asked_for_is_told(self) -> None:
+        """TLS 1.3 says so only once the connection stands."""
+        error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
+
+        assert translated(pe.StreamLostError(f"Stream connection lost: {error!r}", error)).what == (
+            "amqp://mq:1234 asks for a client certificate"
+        )
+
     def test_no_error_shows_the_password(self) -> None:
         """Whatever happened."""
         errors: list[Exception] = [pe.AuthenticationError("x"), pe.ChannelClosedByBroker(403, "x"), TimeoutError()]
