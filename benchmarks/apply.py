@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import urllib3
 from delayctl.topology.access import Access, access_from
-from delayctl.topology.broker import RabbitBroker
 from delayctl.topology.execute import Done, execute
 from delayctl.topology.expand import expand
 from delayctl.topology.management import Management
 from delayctl.topology.parse import read_spec
+from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.survey import make_plan
 
 from testbed import RunningBroker

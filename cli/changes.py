@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from delayctl.cli import exit_codes, views
-from delayctl.cli.inputs import read_text
 from delayctl.cli.options import (
     Connection,
     connection_from,
@@ -20,10 +19,9 @@ from delayctl.cli.options import (
     topology_argument,
 )
 from delayctl.topology.access import Access
-from delayctl.topology.broker import RabbitBroker
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted
+from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted, PlanUnreadable
 from delayctl.topology.execute import Outcome, execute
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
@@ -32,7 +30,10 @@ from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
+from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.survey import check_fresh, make_plan
+
+_PLAN_ANEW = "make it anew: delayctl plan topology.yaml --out FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class _Host:
     def check_fresh(self, plan: Plan) -> None:
         """Raise StalePlan where the broker is no longer as it was planned for."""
         if self.management is not None:
-            check_fresh(plan, self.management)
+            with self.broker() as broker:
+                check_fresh(plan, self.management, broker)
 
 
 def _host(connection: Connection, vhost: str, *, use_management: bool = True) -> _Host:
@@ -85,7 +87,7 @@ Examples:
   delayctl plan topology.yaml
   delayctl plan topology.yaml --detailed-exitcode      # 2: changes are pending
   delayctl plan topology.yaml --out today.plan && delayctl apply --plan today.plan
-"""
+""",
 )
 @topology_argument
 @click.option("--out", metavar="FILE", help="Save the plan, to apply it later.")
@@ -167,7 +169,7 @@ Examples:
   delayctl apply topology.yaml
   delayctl apply topology.yaml --yes --url amqps://ops@mq.example.com/ --credentials-file ops.yaml
   delayctl apply --plan today.plan --yes
-"""
+""",
 )
 @topology_argument
 @click.option("--plan", "plan_file", metavar="FILE", help="Apply a plan that was saved with 'plan --out'.")
@@ -199,7 +201,7 @@ def apply(topology: str, plan_file: str | None, no_management: bool, output: str
 Examples:
   delayctl destroy topology.yaml
   delayctl destroy topology.yaml --yes --accept-loss delay.5m.queue
-"""
+""",
 )
 @topology_argument
 @_with_apply_options
@@ -232,24 +234,33 @@ def _run(host: _Host, desired: Topology, source: str, output: str, options: dict
             made, version = host.plan(desired, accept_loss)
             return _carry_out(host, made, output, keep_lock, _shown_plan(made, source, version, output))
     made, version = host.plan(desired, accept_loss)
-    shown = _shown_plan(made, source, version, output)
-    if made.changes and not made.is_blocked:
-        if output == "text":
-            click.echo(shown)
-            shown = ""
-        _ask()
-    with _locked(host, desired.prefix, options) as keep_lock:
-        host.check_fresh(made)
-        return _carry_out(host, made, output, keep_lock, shown)
+    return _confirm_and_carry_out(host, made, output, options, _shown_plan(made, source, version, output))
 
 
 def _apply_saved(connection: Connection, plan_file: str, output: str, options: dict[str, Any]) -> int:
-    made = load_plan(read_text(plan_file), file=plan_file)
+    if options["accept_loss"] or options["values_files"] or options["assignments"]:
+        raise click.UsageError(
+            "a saved plan is applied as it is: give --accept-loss, --set and --values to 'delayctl plan'"
+        )
+    made = load_plan(_read_plan(plan_file), file=plan_file)
     host = _host(connection, made.vhost)
-    shown = _shown_plan(made, plan_file, "", output)
-    if not options["yes"] and made.changes:
-        click.echo(shown)
-        shown = ""
+    return _confirm_and_carry_out(host, made, output, options, _shown_plan(made, plan_file, "", output))
+
+
+def _read_plan(plan_file: str) -> str:
+    try:
+        return Path(plan_file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PlanUnreadable("the file is not a saved plan", where=plan_file, fix=_PLAN_ANEW) from error
+    except OSError as error:
+        raise PlanUnreadable(f"the plan can't be read: {error.strerror}", where=plan_file, fix=_PLAN_ANEW) from error
+
+
+def _confirm_and_carry_out(host: _Host, made: Plan, output: str, options: dict[str, Any], shown: str) -> int:
+    """Ask where asking is due, then make sure under the lock that what was shown still holds."""
+    if made.changes and not made.is_blocked and not options["yes"]:
+        click.echo(shown, err=output == "json")
+        shown = "" if output == "text" else shown
         _ask()
     with _locked(host, made.prefix, options) as keep_lock:
         host.check_fresh(made)
@@ -287,7 +298,7 @@ def _carry_out(host: _Host, made: Plan, output: str, keep_lock: Any, shown: str)
                     click.echo(views.outcome_text(outcome))
         except BrokerError as error:
             click.echo(str(error), err=True)
-            return exit_codes.PARTLY_APPLIED if outcomes else exit_codes.FAILED
+            return exit_codes.after_failure(outcomes)
     if not text:
         click.echo(views.to_json_text({**views.plan_json(made, version=""), "outcomes": views.outcomes_json(outcomes)}))
     elif made.changes or made.refusals:

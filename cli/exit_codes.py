@@ -15,6 +15,9 @@ USAGE = 64
 def after_apply(plan: Plan, outcomes: Sequence[Outcome]) -> int:
     """0 when all is as the file says, 3 when some of it is, 1 when nothing could be done."""
     done = sum(isinstance(outcome, Done) for outcome in outcomes)
-    if done == len(plan.changes) and not plan.refusals:
-        return DONE
-    return PARTLY_APPLIED if done else FAILED
+    return DONE if done == len(plan.changes) and not plan.refusals else after_failure(outcomes)
+
+
+def after_failure(outcomes: Sequence[Outcome]) -> int:
+    """3 when something was done before, 1 when nothing was."""
+    return PARTLY_APPLIED if any(isinstance(outcome, Done) for outcome in outcomes) else FAILED

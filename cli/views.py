@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 import click
-from delayctl.topology.arguments import queue_arguments
+from delayctl.topology.arguments import exchange_arguments, queue_arguments
 from delayctl.topology.duration import Duration
 from delayctl.topology.execute import Done, Failed, Outcome, Skipped
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Settings, Table, thaw
@@ -170,7 +170,7 @@ def outcomes_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         {
             **_change_json(outcome.change),
             "outcome": type(outcome).__name__.lower(),
-            **({"error": outcome.error.what} if isinstance(outcome, Failed) else {}),
+            **({"error": outcome.error.what, "fix": outcome.error.fix} if isinstance(outcome, Failed) else {}),
         }
         for outcome in outcomes
     ]
@@ -190,7 +190,14 @@ def resource_json(resource: Resource) -> dict[str, Any]:
     """An object in the words of the management API."""
     match resource:
         case Exchange():
-            return {"kind": "exchange", "name": resource.name, "type": resource.type, "alternate": resource.alternate}
+            return {
+                "kind": "exchange",
+                "name": resource.name,
+                "type": resource.type,
+                "durable": resource.durable,
+                "internal": resource.internal,
+                "arguments": exchange_arguments(resource),
+            }
         case Queue():
             return {"kind": "queue", "name": resource.name, "arguments": queue_arguments(resource)}
         case Policy():
@@ -203,6 +210,7 @@ def resource_json(resource: Resource) -> dict[str, Any]:
                 "destination": resource.destination,
                 "destination_type": resource.kind,
                 "routing_key": resource.key,
+                "arguments": {name: thaw(value) for name, value in resource.arguments},
             }
         case _:
             assert_never(resource)

@@ -184,6 +184,10 @@ def _translated(error: Exception, access: Access) -> BrokerError:
 
 
 def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
+    if "limit" in text:
+        return Unreachable(
+            f"the broker takes no more connections: {text}", fix="close some, or let an administrator raise the limit"
+        )
     if "not found" in text:
         return VhostMissing(
             f"there is no virtual host '{vhost}'",

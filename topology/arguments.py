@@ -32,6 +32,9 @@ _WORDS = (
     _Word("dead_letter_strategy", "x-dead-letter-strategy", "dead-letter-strategy", str),
     _Word("expires", "x-expires", "expires", int, is_duration=True),
 )
+_OTHER_NUMBERS = frozenset(
+    {"x-delivery-limit", "x-max-priority", "x-max-in-memory-length", "x-quorum-initial-group-size"}
+)
 _BY_ARGUMENT = {word.argument: word for word in _WORDS}
 _BY_POLICY_KEY = {word.policy: word for word in _WORDS if word.policy}
 _BY_FIELD = {word.field: word for word in _WORDS}
@@ -46,6 +49,12 @@ def argument_name(field: str) -> str:
 def policy_key(field: str) -> str | None:
     """The key that carries this field of Settings in a policy, if policies can."""
     return _BY_FIELD[field].policy
+
+
+def is_number_argument(argument: str) -> bool:
+    """Say whether the broker takes nothing but a number for this queue argument."""
+    word = _BY_ARGUMENT.get(argument)
+    return argument in _OTHER_NUMBERS or (word is not None and word.wire_type is int)
 
 
 def queue_arguments(queue: Queue) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
-from delayctl.topology.live import Live
+from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology, sorted_bindings
 from delayctl.topology.order import Delays, creation_stage, delays_on, deletion_stage
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update
@@ -97,7 +97,8 @@ def _policy_changes(policy: Policy, found: Policy | None, desired: Topology) -> 
 
 def _restore(resource: Exchange | Queue, both: Comparison) -> tuple[Binding, ...]:
     """The bindings that a replacement takes away and has to put back; those to be removed go later, in their turn."""
-    return sorted_bindings(both.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name))
+    touching = both.live.bindings_at("queue" if isinstance(resource, Queue) else "exchange", resource.name)
+    return sorted_bindings(binding for binding in touching if not is_to_hidden_queue(binding, both.live))
 
 
 def _to_restore(both: Comparison) -> tuple[Binding, ...]:

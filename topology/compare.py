@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from operator import attrgetter
 
 from delayctl.topology.arguments import argument_name, policy_key
-from delayctl.topology.duration import Duration
 from delayctl.topology.effective import Effective, default_of, effective
 from delayctl.topology.live import Live
 from delayctl.topology.model import Arguments, Exchange, Policy, Queue, Settings
@@ -63,7 +62,13 @@ def _is_declared_alike(desired: Queue, found: Queue) -> bool:
 
 
 def policy_drift(
-    queue: Queue, live: Live, policies: tuple[Policy, ...], ours: tuple[Policy, ...], *, is_delay: bool
+    queue: Queue,
+    live: Live,
+    policies: tuple[Policy, ...],
+    ours: tuple[Policy, ...],
+    *,
+    is_delay: bool,
+    vhost: str = "/",
 ) -> Refusal | None:
     """How policies of others bend a queue that is itself declared as it should be, or None."""
     found = live.queues.get(queue.name)
@@ -76,10 +81,9 @@ def policy_drift(
     differences = _bent(wanted, actual.settings, names)
     if not differences:
         return None
-    changed = ", ".join(f"{d.field} is {_spelled(d.live)} instead of {_spelled(d.desired)}" for d in differences)
     is_user = bool(_bent(wanted, effective(queue, policies, ()).settings, names))
-    culprit, fix = _culprit(actual, is_user=is_user)
-    return Refusal(f"queue {queue.name}", f"{changed}: {culprit} applies to it", fix, differences)
+    culprit, fix = _culprit(actual, vhost, is_user=is_user)
+    return Refusal(f"queue {queue.name}", f"{culprit} changes what it does", fix, differences)
 
 
 def _bent(wanted: Settings, actual: Settings, names: Iterable[str]) -> tuple[Difference, ...]:
@@ -87,12 +91,13 @@ def _bent(wanted: Settings, actual: Settings, names: Iterable[str]) -> tuple[Dif
     return tuple(Difference(policy_key(n) or n, have, want) for n, have, want in trios if not _is_same(n, want, have))
 
 
-def _culprit(actual: Effective, *, is_user: bool) -> tuple[str, str]:
+def _culprit(actual: Effective, vhost: str, *, is_user: bool) -> tuple[str, str]:
     """The policy of others to speak of, and how to be rid of it."""
     policy = actual.policy if is_user else actual.operator_policy
     assert policy is not None
     described, command = ("policy", "clear_policy") if is_user else ("operator policy", "clear_operator_policy")
-    fix = f"narrow the pattern of {described} {policy.name}, or remove it: rabbitmqctl {command} {policy.name}"
+    remove = f"rabbitmqctl {command} -p {vhost} {policy.name}"
+    fix = f"narrow the pattern of {described} {policy.name}, or remove it: {remove}"
     return f"{described} {policy.name}" + (f" (priority {policy.priority})" if is_user else ""), fix
 
 
@@ -105,10 +110,6 @@ def _is_satisfied(name: str, want: object, have: object, in_force: object) -> bo
 def _is_same(name: str, want: object, have: object) -> bool:
     default = default_of(name)
     return (default if want is None else want) == (default if have is None else have)
-
-
-def _spelled(value: object) -> str:
-    return "not set" if value is None else f"{value.ms} ms" if isinstance(value, Duration) else str(value)
 
 
 def _compare_arguments(desired: Arguments, found: Arguments) -> tuple[Difference, ...]:

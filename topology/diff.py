@@ -42,7 +42,7 @@ def judge(both: Comparison, *, vhost: str = "/", accept_loss: Iterable[str] = ()
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     _check_existing(work)
-    _check_surroundings(work)
+    _check_surroundings(work, vhost)
     record = _record_afterwards(work)
     touched = {b for change in work.changes if isinstance(change, Replace) for b in change.restore}
     intent = both.owned.union(record, restore=touched - both.owned.bindings - record.bindings)
@@ -55,6 +55,7 @@ def judge(both: Comparison, *, vhost: str = "/", accept_loss: Iterable[str] = ()
         record=record,
         intent=intent,
         existing=both.desired.existing,
+        counted_on_empty=frozenset(name for name in at_stake(both) if not scene.backlog(name).messages),
         # A plan that writes nothing can't become stale, and a digest of thousands of objects takes its time.
         fingerprint=fingerprint(intent, both.desired.existing, both.live)
         if work.changes or record != both.owned
@@ -157,12 +158,14 @@ def _check_existing(work: _Work) -> None:
             work.refusals.append(Refusal(subject, reason, f"write type: {kind}", blocking=True))
 
 
-def _check_surroundings(work: _Work) -> None:
+def _check_surroundings(work: _Work, vhost: str) -> None:
     """What others did that changes how ours behaves, and that is not ours to undo."""
     policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
     has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
     for queue in desired.queues if has_strangers else ():
-        drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in desired.delay_queues)
+        drift = policy_drift(
+            queue, live, policies, desired.policies, is_delay=queue.name in desired.delay_queues, vhost=vhost
+        )
         if drift:
             work.refusals.append(drift)
     for policy in (*policies, *live.operator_policies):

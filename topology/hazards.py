@@ -7,7 +7,7 @@ from typing import assert_never
 
 from delayctl.topology.arguments import policy_settings
 from delayctl.topology.effective import winner
-from delayctl.topology.live import Backlog, Live
+from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.order import Delays
@@ -191,6 +191,12 @@ def _of_queue_loss(name: str, scene: Scene) -> Hazard | None:
 
 
 def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
+    hidden = [b for b in scene.live.bindings_at("exchange", name) if is_to_hidden_queue(b, scene.live)]
+    if hidden:
+        reason = (
+            f"{plural(len(hidden), 'binding')} to exclusive queues would be lost: only their owners can make them again"
+        )
+        return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {name}")
     if name == scene.desired.exit or name in scene.safety_net:
         return _of_absence(name, scene) if scene.waiting else None
     if name in scene.desired.entrances:

@@ -10,7 +10,6 @@ from delayctl.topology.arguments import split_arguments, split_exchange_argument
 from delayctl.topology.model import Binding, Exchange, Kind, Policy, Queue, Settings, freeze_arguments
 from delayctl.topology.record import Record
 
-
 _NO_SETTINGS = Settings()
 
 
@@ -48,13 +47,18 @@ class Live:
         return ends
 
 
+def is_to_hidden_queue(binding: Binding, live: Live) -> bool:
+    """Say whether a binding leads to an exclusive queue: those are in no definitions, and nobody else may bind them."""
+    return binding.kind == "queue" and binding.destination not in live.queues
+
+
 def live_from_definitions(definitions: Mapping[str, Any], *, record: Record | None = None) -> Live:
     """Read one virtual host's definitions as the management API exports them."""
     return Live(
         version=str(definitions.get("rabbit_version") or definitions.get("rabbitmq_version") or ""),
         exchanges={item["name"]: exchange_from_json(item) for item in definitions.get("exchanges", ())},
         queues={item["name"]: queue_from_json(item) for item in definitions.get("queues", ())},
-        bindings=frozenset(map(_binding, definitions.get("bindings", ()))),
+        bindings=frozenset(map(binding_from_api, definitions.get("bindings", ()))),
         policies=tuple(_policy(item["name"], item) for item in definitions.get("policies", ())),
         operator_policies=tuple(
             _policy(item["name"], item["value"])
@@ -79,7 +83,8 @@ def queue_from_json(item: Mapping[str, Any]) -> Queue:
     return Queue(item["name"], settings, item["durable"], item["auto_delete"], extra)
 
 
-def _binding(item: Mapping[str, Any]) -> Binding:
+def binding_from_api(item: Mapping[str, Any]) -> Binding:
+    """Read a binding of the definitions, or of a list of bindings."""
     arguments = freeze_arguments(item["arguments"]) if item["arguments"] else ()
     return Binding(item["source"], item["destination_type"], item["destination"], item["routing_key"], arguments)
 

@@ -16,8 +16,8 @@ from delayctl.topology.errors import (
     Refused,
     VhostMissing,
 )
-from delayctl.topology.live import Backlog, Live, live_from_definitions
-from delayctl.topology.model import Policy, thaw
+from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_definitions
+from delayctl.topology.model import Binding, Policy, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
 from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
@@ -80,6 +80,13 @@ class Management:
                 for policy in self._get(f"operator-policies/{vhost}")
             ],
         }
+
+    def bindings_of(self, exchange: str) -> frozenset[Binding]:
+        """Every binding of an exchange, also those to queues that the definitions leave out."""
+        place = f"exchanges/{quoted(self._vhost)}/{quoted(exchange)}/bindings"
+        return frozenset(
+            binding_from_api(item) for end in ("source", "destination") for item in self._get(f"{place}/{end}")
+        )
 
     def version(self) -> str:
         """The broker's version."""

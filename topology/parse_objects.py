@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.model import EXCHANGE_TYPES, QUEUE_TYPES, Arguments, Kind, freeze_arguments
 from delayctl.topology.names import Names
 from delayctl.topology.reader import MAX_INTEGER, Reader, describe
@@ -28,7 +29,8 @@ class Objects:
         """Read both sections."""
         for name, key, node in self._reader.entries(exchanges, "exchanges") if exchanges else ():
             exchange = _read_exchange(self._reader, name, node)
-            if self._reader.check_name(key, "exchange", name):
+            # RabbitMQ's own exchanges (amq.topic …) can be used, but never declared.
+            if self._reader.check_name(key, "exchange", name, may_be_predefined=exchange.existing):
                 self.exchanges[name] = exchange
                 self._listed["exchange"][name] = key
         for name, key, node in self._reader.entries(queues, "queues") if queues else ():
@@ -40,7 +42,7 @@ class Objects:
 
     def use(self, node: Node, kind: Kind, what: str) -> str | None:
         """A name that the file mentions as a value."""
-        name = self._reader.name(node, what)
+        name = self._reader.text(node, what)
         return self.use_name(name, node, kind, what) if name is not None else None
 
     def use_name(self, name: str, node: Node, kind: Kind, what: str) -> str | None:
@@ -120,6 +122,8 @@ def _arguments(reader: Reader, node: Node, what: str) -> Arguments:
 
 
 def _is_argument(reader: Reader, name: str, node: Node, what: str) -> bool:
+    if is_number_argument(name):
+        return reader.integer(node, f"argument {name} of {what}", least=0) is not None
     value = node.value if isinstance(node, ScalarNode) else None
     if isinstance(value, str) or (isinstance(value, int) and -MAX_INTEGER <= value <= MAX_INTEGER):
         return True

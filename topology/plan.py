@@ -84,6 +84,7 @@ class Plan:
     intent: Record  # Written before the first change: nothing made is ever forgotten.
     existing: tuple[Reference, ...]
     fingerprint: str  # Of the live state that the plan was made from; empty where nothing is written at all.
+    counted_on_empty: frozenset[str] = frozenset()  # Queues whose emptiness made a change harmless.
 
     @property
     def writes(self) -> bool:

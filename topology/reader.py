@@ -101,13 +101,14 @@ class Reader:
         text = self.text(node, what)
         return text if text is not None and self.check_name(node, what, text) else None
 
-    def check_name(self, node: Node, what: str, text: str) -> bool:
+    def check_name(self, node: Node, what: str, text: str, *, may_be_predefined: bool = False) -> bool:
         """Note what is wrong with a name; say whether it can be used."""
         if not text:
             self.problem(node, f"{what} has no name", fix="write a name before the ':'")
-        elif text.startswith("amq."):
+        elif text.startswith("amq.") and not may_be_predefined:
             message = f"{what} {quoted(text)} begins with 'amq.', which is reserved by RabbitMQ"
-            self.problem(node, message, fix="choose another name")
+            fix = "choose another name; to use an exchange of RabbitMQ's own, list it with existing: true"
+            self.problem(node, message, fix=fix)
         else:
             return self._is_clean(node, what, text) and self._fits(node, what, text)
         return False

@@ -1,16 +1,17 @@
 """Looking at a broker: read it, count what is at stake, compare."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from delayctl.topology.broker import RabbitBroker
 from delayctl.topology.changes import Comparison
 from delayctl.topology.diff import at_stake, fingerprint, judge
 from delayctl.topology.errors import StalePlan
 from delayctl.topology.live import Live
 from delayctl.topology.management import Management
-from delayctl.topology.model import Reference, Topology
-from delayctl.topology.plan import Plan
+from delayctl.topology.model import Exchange, Reference, Topology
+from delayctl.topology.plan import Change, Plan, Replace
+from delayctl.topology.rabbit import RabbitBroker
+from delayctl.topology.wording import plural
 
 
 def make_plan(
@@ -19,21 +20,41 @@ def make_plan(
     """Read the virtual host and plan what turns it into `desired`."""
     live = _read(management, desired.prefix, (exchange.name for exchange in desired.exchanges), desired.existing)
     both = Comparison(desired, live)
+    if any(_replaced_exchanges(both.changes)):
+        live = _with_all_bindings(live, both.changes, management)
+        both = Comparison(desired, live)
     if names := at_stake(both):
         live = replace(live, backlog={name: broker.backlog(name) for name in sorted(names)})
         both = Comparison(desired, live)
     return judge(both, vhost=vhost, accept_loss=accept_loss), live
 
 
-def check_fresh(plan: Plan, management: Management) -> None:
-    """Raise StalePlan where the broker is no longer as it was planned for."""
+def check_fresh(plan: Plan, management: Management, broker: RabbitBroker) -> None:
+    """Raise StalePlan where the broker is no longer as it was planned for, in its objects or in what waits."""
     if not plan.writes:
         return
     live = _read(management, plan.prefix, plan.intent.exchanges, plan.existing)
+    live = _with_all_bindings(live, plan.changes, management)
     if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
         raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
+    for name in sorted(plan.counted_on_empty & live.queues.keys()):
+        if count := broker.backlog(name).messages:
+            raise StalePlan(
+                f"{plural(count, 'message')} came into {name} since the plan was made",
+                fix="plan again, and look at it again",
+            )
 
 
 def _read(management: Management, prefix: str, exchanges: Iterable[str], existing: tuple[Reference, ...]) -> Live:
     referred = (reference.name for reference in existing if reference.kind == "exchange")
     return management.read(prefix, {*exchanges, *referred})
+
+
+def _replaced_exchanges(changes: Iterable[Change]) -> Iterator[str]:
+    return (c.before.name for c in changes if isinstance(c, Replace) and isinstance(c.before, Exchange))
+
+
+def _with_all_bindings(live: Live, changes: Iterable[Change], management: Management) -> Live:
+    """Add the bindings to exclusive queues, which are in no definitions, where an exchange would take them along."""
+    found = (management.bindings_of(name) for name in _replaced_exchanges(changes))
+    return replace(live, bindings=live.bindings.union(*found))

@@ -209,3 +209,50 @@ def test_existing_objects_are_checked_and_left_alone(rabbit: Rabbit, topology: T
     assert nothing == {"exchanges": [], "queues": [], "bindings": [], "policies": []}
     assert (applied.code, destroyed.code) == (0, 0)
     assert rabbit.exchange("legacy")["type"] == "direct"
+
+
+def test_an_exchange_of_rabbitmqs_own_can_be_the_source(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """amq.topic is there without being in any definitions."""
+    file = topology.write(
+        "version: 1\ndelay: {levels: [300ms]}\nexchanges: {amq.topic: {existing: true, type: topic}}\n"
+        "routes: [{from: amq.topic, key: order.*, delay: 300ms, to: orders.queue}]\n"
+    )
+
+    ran = rabbit.delayctl("apply", file, "--yes")
+    rabbit.publish("amq.topic", "order.created", "through a predefined exchange")
+    rabbit.await_ready("orders.queue", 1)
+
+    assert ran.code == 0
+    assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0
+
+
+def test_a_saved_plan_is_stale_once_messages_came(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A queue that was empty when its replacement was planned must still be."""
+    rabbit.delayctl("apply", topology.write("version: 1\ndelay: {levels: [1h], queue: {max_length: 5}}\n"), "--yes")
+    saved = str(topology.path.with_suffix(".plan"))
+    rabbit.delayctl("plan", topology.write("version: 1\ndelay: {levels: [1h]}\n"), "--out", saved)
+    rabbit.publish("delay.1h.exchange", "a", "came meanwhile")
+
+    ran = rabbit.delayctl("apply", "--plan", saved, "--yes")
+
+    assert ran.code == 1
+    assert "1 message came into delay.1h.queue since the plan was made" in ran.err
+    assert rabbit.ready("delay.1h.queue") == 1
+
+
+def test_an_exchange_with_bindings_to_exclusive_queues_is_not_replaced(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """They are in no definitions, and only their owner could make them again; by name it goes ahead."""
+    file = topology.write(EXAMPLE)
+    rabbit.delayctl("apply", file, "--yes")
+    with rabbit.channel() as channel:
+        channel.exchange_delete("delay.unrouted.exchange")
+        channel.exchange_declare("delay.unrouted.exchange", "topic", durable=True)
+        mine = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(mine, "delay.unrouted.exchange", "#")
+        refused = rabbit.delayctl("apply", file, "--yes")
+        insisted = rabbit.delayctl("apply", file, "--yes", "--accept-loss", "delay.unrouted.exchange")
+
+    assert refused.code == 3
+    assert "! exchange delay.unrouted.exchange: 1 binding to exclusive queues would be lost" in refused.out
+    assert insisted.code == 0
+    assert rabbit.exchange("delay.unrouted.exchange")["type"] == "fanout"

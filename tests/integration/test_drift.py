@@ -49,7 +49,7 @@ def test_everything_done_by_hand_is_named_and_what_is_safe_is_repaired(rabbit: R
     assert "+ binding orders.exchange → [order.created] delay.15m.exchange" in planned.out
     assert "-/+ queue delay.1m.queue\n        x-max-length: 10 → 1000000" in planned.out
     assert (
-        "! queue delay.5m.queue: message-ttl is 1000 ms instead of 300000 ms: policy shorter (priority 0)"
+        "! queue delay.5m.queue: policy shorter (priority 0) changes what it does\n        message-ttl: 1000 (1s) → 300000 (5m)"
         in planned.out
     )
     assert "fix: narrow the pattern of policy shorter, or remove it: rabbitmqctl clear_policy" in planned.out
@@ -120,7 +120,7 @@ def test_an_operator_policy_is_seen(rabbit: Rabbit, file: str) -> None:
     planned = rabbit.delayctl("plan", file, "--detailed-exitcode")
 
     assert planned.code == 2
-    assert planned.out.count("max-length is 500 instead of 1000000: operator policy cap applies to it") == 3
+    assert planned.out.count("operator policy cap changes what it does\n        max-length: 500 → 1000000") == 3
     assert "rabbitmqctl clear_operator_policy" in planned.out
 
 

@@ -78,7 +78,7 @@ class Rabbit:
         """All that is in the virtual host, by kind and in a stable order."""
         found = self.api("GET", "definitions/{vhost}")
         return {
-            kind: sorted((json.dumps(item, sort_keys=True) for item in found[kind]))
+            kind: sorted(json.dumps(item, sort_keys=True) for item in found[kind])
             for kind in ("exchanges", "queues", "bindings", "policies")
         }
 

@@ -1,5 +1,6 @@
 """Hypothesis strategies for valid topologies: whatever they make, a file can say."""
 
+from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.model import EXCHANGE_TYPES, OVERFLOWS, QUEUE_TYPES, Arguments, Kind, freeze_arguments
 from delayctl.topology.names import MAX_NAME_BYTES, Names
@@ -147,12 +148,18 @@ def exchanges(draw: st.DrawFn, name: str) -> ExchangeSpec:
     return ExchangeSpec(name, draw(st.sampled_from(EXCHANGE_TYPES)), draw(st.none() | names))
 
 
-arguments: st.SearchStrategy[Arguments] = st.dictionaries(
+_any_arguments = st.dictionaries(
     names.map(lambda name: f"x-{name}").filter(lambda name: fits(name) and name != "x-queue-type")
-    | st.sampled_from(["x-message-ttl", "x-max-length", "x-overflow", "x-delivery-limit"]),
+    | st.just("x-overflow"),
     st.text(max_size=20) | st.sampled_from(AWKWARD) | st.integers(-MAX_INTEGER, MAX_INTEGER) | st.booleans(),
     max_size=3,
-).map(freeze_arguments)
+).filter(lambda arguments: not any(map(is_number_argument, arguments)))
+_number_arguments = st.dictionaries(
+    st.sampled_from(["x-message-ttl", "x-max-length", "x-delivery-limit"]), st.integers(0, MAX_INTEGER), max_size=3
+)
+arguments: st.SearchStrategy[Arguments] = st.builds(
+    lambda some, numbers: freeze_arguments({**some, **numbers}), _any_arguments, _number_arguments
+)
 
 
 @st.composite

@@ -39,10 +39,10 @@ LIBRARIES: dict[str, set[str]] = {
 ACTING = {
     "topology/access.py",
     "topology/amqp.py",
-    "topology/broker.py",
     "topology/execute.py",
     "topology/lock.py",
     "topology/management.py",
+    "topology/rabbit.py",
     "topology/survey.py",
     "cli/changes.py",
     "cli/inputs.py",

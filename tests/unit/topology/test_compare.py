@@ -142,11 +142,11 @@ def test_a_policy_that_changes_nothing_is_left_in_peace(definition: dict[str, An
 
 
 def test_a_shorter_ttl_by_a_policy_of_others_is_drift() -> None:
-    """The arguments look right and the delay is not: the reason says by how much and because of whom."""
+    """The arguments look right and the delay is not: the refusal says by how much and because of whom."""
     assert policy_drift(DELAY, Live(), (theirs(5, message_ttl=1_000),), (), is_delay=True) == Refusal(
         "queue delay.1m.queue",
-        "message-ttl is 1000 ms instead of 60000 ms: policy theirs (priority 5) applies to it",
-        "narrow the pattern of policy theirs, or remove it: rabbitmqctl clear_policy theirs",
+        "policy theirs (priority 5) changes what it does",
+        "narrow the pattern of policy theirs, or remove it: rabbitmqctl clear_policy -p / theirs",
         (Difference("message-ttl", SECOND, MINUTE),),
     )
 
@@ -157,9 +157,8 @@ def test_a_policy_of_others_that_displaces_ours_is_drift() -> None:
 
     assert policy_drift(desired, Live(), (displacing, OURS), (OURS,), is_delay=True) == Refusal(
         "queue delay.1m.queue",
-        "message-ttl is not set instead of 60000 ms, max-length is 5 instead of 10: "
-        "policy theirs (priority 11) applies to it",
-        "narrow the pattern of policy theirs, or remove it: rabbitmqctl clear_policy theirs",
+        "policy theirs (priority 11) changes what it does",
+        "narrow the pattern of policy theirs, or remove it: rabbitmqctl clear_policy -p / theirs",
         (Difference("message-ttl", None, MINUTE), Difference("max-length", 5, 10)),
     )
 
@@ -168,8 +167,8 @@ def test_an_operator_policy_is_drift() -> None:
     """It takes another command to be rid of it."""
     assert policy_drift(DELAY, operators(max_length=3), (), (), is_delay=True) == Refusal(
         "queue delay.1m.queue",
-        "max-length is 3 instead of 10: operator policy limits applies to it",
-        "narrow the pattern of operator policy limits, or remove it: rabbitmqctl clear_operator_policy limits",
+        "operator policy limits changes what it does",
+        "narrow the pattern of operator policy limits, or remove it: rabbitmqctl clear_operator_policy -p / limits",
         (Difference("max-length", 3, 10),),
     )
 
@@ -179,7 +178,7 @@ def test_a_harmless_policy_is_not_blamed_for_the_operators() -> None:
     drift = policy_drift(DELAY, operators(max_length=3), (theirs(queue_mode="lazy"),), (), is_delay=True)
 
     assert drift is not None
-    assert drift.fix.endswith("rabbitmqctl clear_operator_policy limits")
+    assert drift.fix.endswith("rabbitmqctl clear_operator_policy -p / limits")
 
 
 def test_a_business_queue_may_be_governed_by_its_owner() -> None:
