@@ -35,6 +35,7 @@ def eventful() -> Plan:
     before = shop("1m 5m 1h", settings="policy")
     live = live_of(before, {"orders.queue": 1_500, "delay.1h.queue": 2})
     queues = {**live.queues, "orders.queue": Queue("orders.queue", extra=freeze_arguments({"x-max-priority": 5}))}
+    queues["their.queue"] = Queue("their.queue")
     exchanges = {**live.exchanges, "delay.5m.exchange": Exchange("delay.5m.exchange", "direct")}
     missing = Binding("delay.exchange", "queue", "orders.queue", "order.created")
     stranger = Binding("delay.5m.exchange", "queue", "their.queue", "#")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from delayctl.topology.diff import empty_topology
+from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, freeze_arguments
@@ -332,3 +332,22 @@ def test_what_others_depend_on_is_judged_first() -> None:
 def test_only_queues_that_decide_are_counted(change: Change, expected: set[str]) -> None:
     """Counting takes the broker a while."""
     assert set(queues_to_count([change], POLICY_SHOP, delays_on(live_of(SHOP), SHOP))) == expected
+
+
+def test_bindings_to_queues_that_are_in_no_definitions_hold_an_exchange() -> None:
+    """An exclusive queue is its owner's to bind: a replacement could not put the binding back."""
+    live = live_of(SHOP)
+    hidden = Binding("delay.5m.exchange", "queue", "amq.gen-1", "")
+    exchanges = {**live.exchanges, "delay.5m.exchange": Exchange("delay.5m.exchange", "direct")}
+    live = replace(live, exchanges=exchanges, bindings=live.bindings | {hidden})
+
+    plan = diff(SHOP, live)
+    insisting = diff(SHOP, live, accept_loss=["delay.5m.exchange"])
+
+    assert [(refusal.subject, refusal.reason) for refusal in plan.refusals] == [
+        (
+            "exchange delay.5m.exchange",
+            "1 binding to exclusive queues would be lost: only their owners can make them again",
+        )
+    ]
+    assert [hidden in change.restore for change in insisting.changes if isinstance(change, Replace)] == [False]
