@@ -299,6 +299,9 @@ def _carry_out(host: _Host, made: Plan, output: str, keep_lock: Any, shown: str)
         except BrokerError as error:
             click.echo(str(error), err=True)
             return exit_codes.after_failure(outcomes)
+        except KeyboardInterrupt:
+            click.echo("\nStopped half-way. Run the same command again to complete it.", err=True)
+            return exit_codes.after_failure(outcomes)
     if not text:
         click.echo(views.to_json_text({**views.plan_json(made, version=""), "outcomes": views.outcomes_json(outcomes)}))
     elif made.changes or made.refusals:

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return exit_codes.USAGE
     except click.Abort:
-        click.echo("\nStopped. Nothing further is changed; run the same command again to complete it.", err=True)
+        click.echo("\nStopped. Nothing was changed.", err=True)
         return exit_codes.FAILED
     except click.ClickException as error:
         error.show()

@@ -1,7 +1,7 @@
 """Plan to outcomes: the one place that changes a broker."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -44,11 +44,13 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
     if plan.changes:
         broker.write_record(plan.prefix, plan.intent)
     failed = False
-    for stage in plan.stages():
-        for outcome in _skip(stage) if failed else _run(stage, broker):
-            failed = failed or isinstance(outcome, Failed)
-            yield outcome
-            keep_lock()
+    # One pool for all stages: its threads keep their connections, and it starts none that it does not need.
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for stage in plan.stages():
+            for outcome in _skip(stage) if failed else _run(stage, broker, pool):
+                failed = failed or isinstance(outcome, Failed)
+                yield outcome
+                keep_lock()
     if plan.writes and not failed:
         broker.write_record(plan.prefix, plan.record)
 
@@ -57,7 +59,7 @@ def _skip(stage: tuple[Change, ...]) -> Iterator[Outcome]:
     return (Skipped(change) for change in stage)
 
 
-def _run(stage: tuple[Change, ...], broker: Broker) -> Iterator[Outcome]:
+def _run(stage: tuple[Change, ...], broker: Broker, pool: Executor) -> Iterator[Outcome]:
     gone = False
 
     def attempt(change: Change) -> Outcome:
@@ -71,8 +73,7 @@ def _run(stage: tuple[Change, ...], broker: Broker) -> Iterator[Outcome]:
         return
     # Two replacements at once could miss each other: one binds to what the other has just deleted.
     yield from map(attempt, (change for change in stage if isinstance(change, Replace)))
-    with ThreadPoolExecutor(WORKERS) as pool:
-        yield from pool.map(attempt, (change for change in stage if not isinstance(change, Replace)))
+    yield from pool.map(attempt, (change for change in stage if not isinstance(change, Replace)))
 
 
 def _attempt(change: Change, broker: Broker) -> Outcome:

@@ -1,6 +1,7 @@
 """apply killed at any moment, and two at once."""
 
 import random
+import signal
 import subprocess
 import time
 
@@ -122,3 +123,24 @@ def test_an_apply_that_may_not_wait_refuses(rabbit: Rabbit, topology: TopologyFi
     assert ran.code == 1
     assert "another delayctl is changing this topology right now" in ran.err
     assert rabbit.definitions()["queues"] == []
+
+
+def test_an_interrupted_apply_says_so_and_is_completed_by_the_next(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Ctrl-C ends with the code for partly applied, and nothing is half-done after the next run."""
+    file = topology.write(AFTER.replace("range(15)", "range(400)"))
+    process = delayctl_process(
+        "apply", file, "--yes", *rabbit.options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=1
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("created"):
+            process.send_signal(signal.SIGINT)
+            break
+    _, err = process.communicate(timeout=60)
+
+    completed = rabbit.delayctl("apply", file, "--yes")
+
+    assert process.returncode == 3
+    assert err.strip() == "Stopped half-way. Run the same command again to complete it."
+    assert completed.code == 0
+    assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0

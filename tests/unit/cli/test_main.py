@@ -53,7 +53,7 @@ class TestErrors:
         ran = failing(error)
 
         assert (ran.code, ran.out) == (1, "")
-        assert ran.err.strip() == "Stopped. Nothing further is changed; run the same command again to complete it."
+        assert ran.err.strip() == "Stopped. Nothing was changed."
 
     def test_what_nobody_foresaw_is_no_traceback(
         self, failing: Callable[[BaseException], Ran], monkeypatch: pytest.MonkeyPatch
