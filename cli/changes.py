@@ -1,7 +1,7 @@
 """Commands that compare with a broker and change it: plan, apply, destroy."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes, views
 from delayctl.cli.options import (
+    DEFAULT_TOPOLOGY,
     Connection,
     connection_from,
     connection_options,
@@ -18,6 +19,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
+from delayctl.cli.output import tell
 from delayctl.topology.access import Access
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import Duration
@@ -28,6 +30,7 @@ from delayctl.topology.live import Live
 from delayctl.topology.lock import hold_lock
 from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
+from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
 from delayctl.topology.rabbit import RabbitBroker
@@ -171,7 +174,7 @@ Examples:
   delayctl apply --plan today.plan --yes
 """,
 )
-@topology_argument
+@click.argument("topology", required=False, type=click.Path())
 @click.option("--plan", "plan_file", metavar="FILE", help="Apply a plan that was saved with 'plan --out'.")
 @click.option(
     "--no-management", is_flag=True, help="Use AMQP alone: declare everything, look at nothing, remove nothing."
@@ -180,11 +183,14 @@ Examples:
 @output_option
 @template_options
 @connection_options
-def apply(topology: str, plan_file: str | None, no_management: bool, output: str, **options: Any) -> int:
-    """Bring the broker to what TOPOLOGY says: show the plan, ask, and carry it out."""
+def apply(topology: str | None, plan_file: str | None, no_management: bool, output: str, **options: Any) -> int:
+    """Bring the broker to what TOPOLOGY (topology.yaml) says: show the plan, ask, and carry it out."""
     connection = connection_from(options)
-    if plan_file:
-        return _apply_saved(connection, plan_file, output, options)
+    if plan_file is not None:
+        if no_management:
+            raise click.UsageError("a saved plan needs the management API: leave --no-management out")
+        return _apply_saved(connection, plan_file, output, {**options, "topology": topology})
+    topology = DEFAULT_TOPOLOGY if topology is None else topology
     spec = spec_from(topology, options)
     host = _host(connection, connection.vhost_for(spec), use_management=not no_management)
     host = host if no_management else _with_what_answers(host, spec.prefix)
@@ -211,9 +217,15 @@ Examples:
 def destroy(topology: str, output: str, **options: Any) -> int:
     """Remove what was applied for TOPOLOGY; queues that hold messages are kept, unless named."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    return _run(
-        _host(connection, connection.vhost_for(spec)), empty_topology(spec.prefix), "an empty topology", output, options
-    )
+    host = _host(connection, connection.vhost_for(spec))
+    assert host.management is not None
+    if host.management.read_record(spec.prefix) is None:
+        click.echo(
+            "There is no record on the broker of this topology. If it was applied over AMQP alone, apply it once",
+            err=True,
+        )
+        click.echo("with the management API, then destroy it.", err=True)
+    return _run(host, empty_topology(spec.prefix), f"destroy {topology}", output, options)
 
 
 def _with_what_answers(host: _Host, prefix: str) -> _Host:
@@ -222,29 +234,36 @@ def _with_what_answers(host: _Host, prefix: str) -> _Host:
     try:
         host.management.read_record(prefix)
     except (ManagementUnavailable, NotPermitted) as error:
+        if isinstance(error, ManagementUnavailable) and not error.is_off:
+            raise
         click.echo(f"Warning: {error.what}", err=True)
         return replace(host, management=None)
     return host
 
 
 def _run(host: _Host, desired: Topology, source: str, output: str, options: dict[str, Any]) -> int:
-    accept_loss = options["accept_loss"]
-    if options["yes"]:
-        with _locked(host, desired.prefix, options) as keep_lock:
-            made, version = host.plan(desired, accept_loss)
-            return _carry_out(host, made, output, keep_lock, _shown_plan(made, source, version, output))
-    made, version = host.plan(desired, accept_loss)
-    return _confirm_and_carry_out(host, made, output, options, _shown_plan(made, source, version, output))
+    if not options["yes"]:
+        made, version = host.plan(desired, options["accept_loss"])
+        return _confirm_and_carry_out(host, _Task(made, source, version, output), options)
+    with _locked(host, desired.prefix, options) as keep_lock:
+        made, version = host.plan(desired, options["accept_loss"])
+        task = _Task(made, source, version, output)
+        task.show()
+        return _carry_out(host, task, keep_lock)
 
 
 def _apply_saved(connection: Connection, plan_file: str, output: str, options: dict[str, Any]) -> int:
-    if options["accept_loss"] or options["values_files"] or options["assignments"]:
+    if options["accept_loss"] or options["values_files"] or options["assignments"] or options["topology"]:
         raise click.UsageError(
-            "a saved plan is applied as it is: give --accept-loss, --set and --values to 'delayctl plan'"
+            "a saved plan is applied as it is: give the topology, --accept-loss, --set and --values to 'delayctl plan'"
         )
     made = load_plan(_read_plan(plan_file), file=plan_file)
-    host = _host(connection, made.vhost)
-    return _confirm_and_carry_out(host, made, output, options, _shown_plan(made, plan_file, "", output))
+    if connection.vhost_option not in (None, made.vhost):
+        raise click.UsageError(f"the plan was made for virtual host '{made.vhost}', not '{connection.vhost_option}'")
+    if not made.changes and not made.refusals and not made.writes:
+        tell("The saved plan changes nothing.")
+        return exit_codes.DONE
+    return _confirm_and_carry_out(_host(connection, made.vhost), _Task(made, plan_file, "", output), options)
 
 
 def _read_plan(plan_file: str) -> str:
@@ -256,54 +275,87 @@ def _read_plan(plan_file: str) -> str:
         raise PlanUnreadable(f"the plan can't be read: {error.strerror}", where=plan_file, fix=_PLAN_ANEW) from error
 
 
-def _confirm_and_carry_out(host: _Host, made: Plan, output: str, options: dict[str, Any], shown: str) -> int:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A plan, and how it is spoken of."""
+
+    plan: Plan
+    source: str
+    version: str
+    output: str
+
+    @property
+    def is_text(self) -> bool:
+        return self.output == "text"
+
+    def show(self) -> None:
+        """Print the plan; as JSON it is printed at the end, together with what became of it."""
+        if self.is_text:
+            tell(views.plan_text(self.plan, source=self.source, version=self.version))
+
+    def conclude(self, outcomes: list[Outcome]) -> None:
+        """Print how it ended."""
+        if not self.is_text:
+            answer = views.plan_json(self.plan, version=self.version)
+            tell(views.to_json_text({**answer, "outcomes": views.outcomes_json(outcomes)}))
+        elif self.plan.changes or self.plan.refusals:
+            tell(views.applied_text(self.plan, outcomes))
+
+
+def _confirm_and_carry_out(host: _Host, task: _Task, options: dict[str, Any]) -> int:
     """Ask where asking is due, then make sure under the lock that what was shown still holds."""
-    if made.changes and not made.is_blocked and not options["yes"]:
-        click.echo(shown, err=output == "json")
-        shown = "" if output == "text" else shown
+    task.show()
+    if task.plan.changes and not task.plan.is_blocked and not options["yes"]:
+        if not task.is_text:
+            click.echo(views.plan_text(task.plan, source=task.source, version=task.version), err=True)
         _ask()
-    with _locked(host, made.prefix, options) as keep_lock:
-        host.check_fresh(made)
-        return _carry_out(host, made, output, keep_lock, shown)
+    with _locked(host, task.plan.prefix, options) as keep_lock:
+        host.check_fresh(task.plan)
+        return _carry_out(host, task, keep_lock)
 
 
-def _locked(host: _Host, prefix: str, options: dict[str, Any]) -> Any:
-    def tell() -> None:
+@contextmanager
+def _locked(host: _Host, prefix: str, options: dict[str, Any]) -> Iterator[Callable[[], None]]:
+    def on_wait() -> None:
         click.echo("Another delayctl is changing this topology; waiting for it …", err=True)
 
-    return hold_lock(host.access, prefix, wait_s=options["lock_timeout"].ms / 1000, on_wait=tell)
+    with hold_lock(host.access, prefix, wait_s=options["lock_timeout"].ms / 1000, on_wait=on_wait) as keep_lock:
+        # The lock was taken over AMQP: a management API that can't see it belongs to another broker.
+        if host.management is not None and not host.management.has_queue(Names(prefix).lock()):
+            raise DelayctlError(
+                "--url and --management-url lead to different brokers",
+                where=f"{host.access.address} and {host.access.management_url}",
+                fix="correct one of them; DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL count too",
+            )
+        yield keep_lock
 
 
 def _ask() -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("apply asks before it changes anything, and there is no terminal to ask on: give --yes")
-    click.confirm("Apply these changes?", abort=True, err=True)
+        raise click.UsageError("this asks before it changes anything, and there is no terminal to ask on: give --yes")
+    click.confirm("Carry out these changes?", abort=True, err=True)
 
 
-def _carry_out(host: _Host, made: Plan, output: str, keep_lock: Any, shown: str) -> int:
-    """Execute a plan and print it, one line per change as it happens."""
-    text = output == "text"
-    if shown and text:
-        click.echo(shown)
-    if made.is_blocked:
-        if not text:
-            click.echo(shown)
-        return exit_codes.FAILED
+def _carry_out(host: _Host, task: _Task, keep_lock: Callable[[], None]) -> int:
+    """Execute a plan, and print one line per change as it happens."""
     outcomes: list[Outcome] = []
-    with host.broker() as broker:
-        try:
-            for outcome in execute(made, broker, keep_lock=keep_lock):
+    if task.plan.is_blocked:
+        if not task.is_text:
+            task.conclude(outcomes)
+        return exit_codes.FAILED
+    try:
+        with host.broker() as broker:
+            for outcome in execute(task.plan, broker, keep_lock=keep_lock):
                 outcomes.append(outcome)
-                if text:
-                    click.echo(views.outcome_text(outcome))
-        except BrokerError as error:
-            click.echo(str(error), err=True)
-            return exit_codes.after_failure(outcomes)
-        except KeyboardInterrupt:
-            click.echo("\nStopped half-way. Run the same command again to complete it.", err=True)
-            return exit_codes.after_failure(outcomes)
-    if not text:
-        click.echo(views.to_json_text({**views.plan_json(made, version=""), "outcomes": views.outcomes_json(outcomes)}))
-    elif made.changes or made.refusals:
-        click.echo(views.applied_text(made, outcomes))
-    return exit_codes.after_apply(made, outcomes)
+                if task.is_text:
+                    tell(views.outcome_text(outcome))
+    except BrokerError as error:
+        click.echo(str(error), err=True)
+        task.conclude(outcomes)
+        return exit_codes.after_failure(outcomes)
+    except KeyboardInterrupt:
+        click.echo("\nStopped half-way. Apply the file again to complete it.", err=True)
+        task.conclude(outcomes)
+        return exit_codes.after_failure(outcomes)
+    task.conclude(outcomes)
+    return exit_codes.after_apply(task.plan, outcomes)

@@ -58,12 +58,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DelayctlError as error:
         click.echo(str(error), err=True)
         return exit_codes.FAILED
-    except BrokenPipeError:
-        # The reader has gone (`| head`); nothing more can be said on stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exit_codes.FAILED
+    except OSError as error:
+        return _unwritable(error)
     except Exception as error:  # The last line of defence against a traceback.
         return _unforeseen(error)
+
+
+def _unwritable(error: OSError) -> int:
+    """Only stdout is left to fail by the time an OSError gets here."""
+    if not isinstance(error, BrokenPipeError):  # A reader that has gone (`| head`) wants to hear nothing more.
+        click.echo(f"Error: the answer can't be written: {error.strerror}\n  fix: check where stdout leads", err=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exit_codes.FAILED
 
 
 def _unforeseen(error: Exception) -> int:

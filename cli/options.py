@@ -13,7 +13,8 @@ from delayctl.topology.spec import Spec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-topology_argument = click.argument("topology", default="topology.yaml", type=click.Path())
+DEFAULT_TOPOLOGY = "topology.yaml"
+topology_argument = click.argument("topology", default=DEFAULT_TOPOLOGY, type=click.Path())
 output_option = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
@@ -41,12 +42,19 @@ def template_options(command: Command) -> Command:
     return command
 
 
+def _seconds(_: click.Context, parameter: click.Parameter, value: float) -> float:
+    if 0.1 <= value <= 3600:  # Which NaN is not.
+        return value
+    raise click.BadParameter(f"{value} is not between 0.1 and 3600 seconds", param=parameter)
+
+
 def connection_options(command: Command) -> Command:
     """All that says where the broker is and how to get in."""
     for option in (
         click.option(
             "--timeout",
-            type=click.FloatRange(0.1),
+            type=float,
+            callback=_seconds,
             default=10.0,
             show_default=True,
             metavar="SECONDS",
@@ -99,7 +107,9 @@ class Connection:
 
     def vhost_for(self, spec: Spec) -> str:
         """The one virtual host that options, URL and file agree on."""
-        if self.vhost_option:
+        if self.vhost_option is not None:
+            if not self.vhost_option:
+                raise DelayctlError("--vhost is empty", fix="name a virtual host, such as /, or leave the option out")
             return self.vhost_option
         if spec.vhost and self.access.vhost and spec.vhost != self.access.vhost:
             raise DelayctlError(

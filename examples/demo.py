@@ -3,28 +3,52 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pika
+import urllib3
 from delayctl.cli.main import main as delayctl
 
 TOPOLOGY = str(Path(__file__).with_name("topology.yaml"))
+VHOST = "delayctl-demo"  # Of its own, so that nothing on your broker is touched.
 QUEUE = "orders.timeout.queue"
 PATIENCE_S = 30
 
 
-def demo(url: str) -> int:
-    """Run the demo on the broker at this URL."""
-    say("delayctl apply examples/topology.yaml --yes")
-    if delayctl(["apply", TOPOLOGY, "--yes"]) != 0:
-        return 1
-    try:
-        arrived = publish_and_watch(url)
-    finally:
+def demo(url: str, management_url: str) -> int:
+    """Run the demo on the broker at these URLs."""
+    with own_vhost(url, management_url):
+        say("delayctl apply examples/topology.yaml --yes")
+        if delayctl(["apply", TOPOLOGY, "--yes", "--vhost", VHOST]) != 0:
+            return 1
+        arrived = publish_and_watch(f"{url.rstrip('/')}/{VHOST}")
         say("delayctl destroy examples/topology.yaml --yes")
-        code = delayctl(["destroy", TOPOLOGY, "--yes"])
+        code = delayctl(["destroy", TOPOLOGY, "--yes", "--vhost", VHOST])
     return code if arrived else 1
+
+
+@contextmanager
+def own_vhost(url: str, management_url: str) -> Iterator[None]:
+    """A virtual host for the demo alone, gone afterwards with all that is in it."""
+    login = urlsplit(url).netloc.rpartition("@")[0] or "guest:guest"
+    headers = urllib3.make_headers(basic_auth=unquote(login))
+    with urllib3.PoolManager(timeout=10, retries=False) as pool:
+
+        def call(method: str) -> int:
+            return pool.request(method, f"{management_url}/api/vhosts/{VHOST}", headers=headers).status
+
+        if (status := call("PUT")) >= 300:
+            sys.exit(
+                f"Error: the virtual host {VHOST} can't be made (HTTP {status})\n  fix: run the demo as an administrator"
+            )
+        try:
+            yield
+        finally:
+            call("DELETE")
 
 
 def publish_and_watch(url: str) -> bool:
@@ -61,4 +85,4 @@ def say(what: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(demo(os.environ["DELAYCTL_URL"]))
+    sys.exit(demo(os.environ["DELAYCTL_URL"], os.environ["DELAYCTL_MANAGEMENT_URL"]))

@@ -179,7 +179,10 @@ def _translated(error: Exception, access: Access) -> BrokerError:
             fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
         )
     if isinstance(cause, pika.exceptions.ChannelClosedByBroker) or code == NOT_IMPLEMENTED:
-        return Refused(conflict(text) or _readable(text) or f"the broker answered {code}", code=code)
+        if difference := conflict(text):
+            fix = "change the file to match, or apply with the management API, which replaces what is empty"
+            return Refused(difference, code=code, fix=fix)
+        return Refused(_readable(text) or f"the broker answered {code}", code=code)
     return _unreachable(cause, access)
 
 
@@ -233,9 +236,7 @@ def _unreachable(cause: BaseException, access: Access) -> Unreachable:
         pika.exceptions.IncompatibleProtocolError | pika.exceptions.StreamLostError | EOFError | ConnectionResetError,
     ):
         why = f"the connection to {access.address} broke: {text}"
-        return Unreachable(
-            why, fix="check that an AMQP 0-9-1 broker listens on this port (amqps:// for TLS), and its log"
-        )
+        return Unreachable(why, fix=_BROKEN_TLS if access.is_tls else _BROKEN)
     return Unreachable(
         f"the connection to {access.address} failed: {text}",
         fix="check --url, and the broker's log",
@@ -256,6 +257,10 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
+_BROKEN = "run it again once an AMQP 0-9-1 broker answers on this port (amqps:// for TLS); its log may say more"
+_BROKEN_TLS = (
+    "name a client certificate with --cert-file if the broker asks for one; its log may say more; then run it again"
+)
 _INEQUIVALENT = re.compile(
     r"inequivalent arg '(?P<name>[^']+)' for (?P<kind>\w+) '(?P<object>.+)' in vhost '.*': "
     r"received (?:the value )?(?P<received>.+?)(?: of type '\w+')? but current is (?:the value )?(?P<current>.+?)(?: of type '\w+')?$"

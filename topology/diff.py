@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -25,6 +25,7 @@ from delayctl.topology.model import (
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Delete, Plan, Refusal, Replace, Update, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
+from delayctl.topology.wording import plural
 
 
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
@@ -162,10 +163,10 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
     """What others did that changes how ours behaves, and that is not ours to undo."""
     policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
     has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
+    # Nobody else has a say in how delays wait, nor in how long lost messages are kept.
+    strict = desired.delay_queues | {Names(desired.prefix).unrouted_queue()}
     for queue in desired.queues if has_strangers else ():
-        drift = policy_drift(
-            queue, live, policies, desired.policies, is_delay=queue.name in desired.delay_queues, vhost=vhost
-        )
+        drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
         if drift:
             work.refusals.append(drift)
     for policy in (*policies, *live.operator_policies):
@@ -173,12 +174,30 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
             work.warnings.append(
                 f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
             )
+    work.warnings.extend(_adoption(work))
     ours = work.both.owned.bindings.union(desired.bindings)
     queues = {level.entrance: level.queue for level in desired.levels}
     strangers = (b for b in live.bindings - ours if b.source in queues and b.destination != queues[b.source])
     for binding in sorted(strangers, key=binding_order):
         work.warnings.append(
             f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
+        )
+
+
+def _adoption(work: _Work) -> Iterator[str]:
+    """What others made and the file describes as it is: from now on it is ours, and goes with `destroy`."""
+    live, desired, record = work.both.live, work.both.desired, work.both.owned
+    names = [
+        exchange.name for exchange in desired.exchanges if exchange.name in live.exchanges.keys() - record.exchanges
+    ]
+    names += [queue.name for queue in desired.queues if queue.name in live.queues.keys() - record.queues]
+    held = {resource.name for resource in map(resource_of, work.held) if not isinstance(resource, Binding)}
+    adopted = [name for name in names if name not in held]
+    if adopted:
+        shown = ", ".join(adopted[:5]) + (", …" if len(adopted) > 5 else "")
+        yield (
+            f"{plural(len(adopted), 'object')} on the broker that delayctl has no record of ({shown}) will be managed from now on; "
+            "destroy would remove them. Mark what belongs to others with existing: true."
         )
 
 

@@ -116,4 +116,8 @@ class Refused(BrokerError):
 
 
 class ManagementUnavailable(BrokerError):
-    """The management API is off, out of reach, or closed to this user."""
+    """The management API is off, closed to this user, or out of reach; `is_off` tells the first two from the last."""
+
+    def __init__(self, what: str, *, fix: str, is_off: bool = False) -> None:
+        super().__init__(what, fix=fix)
+        self.is_off = is_off

@@ -8,7 +8,7 @@ from typing import assert_never
 from delayctl.topology.arguments import policy_settings
 from delayctl.topology.effective import winner
 from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
-from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Topology
+from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Settings, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
@@ -141,7 +141,7 @@ def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
             level = _level_of(after, scene.desired)
             if level and old.ttl and new.ttl and new.ttl < old.ttl and (count := scene.backlog(level.queue).messages):
                 yield (
-                    f"{plural(count, 'message')} in {level.queue} keep the old delay of {old.ttl}; "
+                    f"{level.queue} holds {plural(count, 'message')} with the old delay of {old.ttl}; "
                     f"what is published now waits behind them, up to {old.ttl} instead of {new.ttl}."
                 )
         case _:
@@ -165,11 +165,27 @@ def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:
     level = _level_of(policy, scene.desired)
     new = policy_settings(policy.definition)
     count = scene.backlog(level.queue).messages if level else 0
-    if level and new.max_length is not None and new.max_length < count and new.overflow != "reject-publish":
+    if not level or not count or new.overflow == "reject-publish":
+        return None
+    if _is_fewer_bytes(policy, scene.live):
+        reason = (
+            f"{level.queue} holds {plural(count, 'message')}: what is above the new max-length-bytes would leave early"
+        )
+        return Hazard(level.queue, reason, _wait_or_insist(level.queue))
+    if new.max_length is not None and new.max_length < count:
         early = plural(count - new.max_length, "message")
         reason = f"{level.queue} holds {plural(count, 'message')}: {early} above the new max-length would leave early"
         return Hazard(level.queue, reason, _wait_or_insist(level.queue))
     return None
+
+
+def _is_fewer_bytes(policy: Policy, live: Live) -> bool:
+    """Say whether a policy allows fewer bytes than the one it takes the place of."""
+    before = next(
+        (policy_settings(found.definition) for found in live.policies if found.name == policy.name), Settings()
+    )
+    limit = policy_settings(policy.definition).max_bytes
+    return limit is not None and (before.max_bytes is None or limit < before.max_bytes)
 
 
 def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
@@ -215,7 +231,7 @@ def _of_lost_way_out(name: str, scene: Scene) -> Hazard | None:
     if name not in scene.way_out:
         return None
     if scene.waiting:
-        reason = f"{plural(scene.waiting, 'waiting message')} may still need it when they expire"
+        reason = f"{plural(scene.waiting, 'waiting message')} may still need it on the way out"
         return Hazard(name, reason, _wait_or_insist(name))
     return _of_what_stays(name, scene.staying & scene.delays.queues, "may still need it")
 
@@ -255,4 +271,4 @@ def _level_of(policy: Policy, desired: Topology) -> Level | None:
 
 
 def _wait_or_insist(name: str) -> str:
-    return f"wait until the messages have left and apply again, or give --accept-loss {name}"
+    return f"wait until the messages have left and run it again, or give --accept-loss {name}"

@@ -1,5 +1,6 @@
 """The management API: the one module that speaks HTTP."""
 
+import base64
 import json
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from delayctl.topology.errors import (
     Refused,
     VhostMissing,
 )
-from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_definitions
+from delayctl.topology.live import Live, binding_from_api, live_from_definitions
 from delayctl.topology.model import Binding, Policy, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
@@ -24,8 +25,8 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSL
 
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
-_WITHOUT = "or work without it: apply --no-management"
-_TAGS = "let an administrator add the tag: rabbitmqctl set_user_tags USER policymaker"
+_WITHOUT = "or apply without it: delayctl apply --no-management"
+_TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 
 class Management:
@@ -36,8 +37,8 @@ class Management:
         self._vhost = vhost
         self._user = access.management_credentials.username
         credentials = access.management_credentials
-        login = urllib3.make_headers(basic_auth=f"{credentials.username}:{credentials.password}")
-        self._headers = {**login, "content-type": "application/json"}
+        login = base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
+        self._headers = {"authorization": f"Basic {login}", "content-type": "application/json"}
         timeout = urllib3.Timeout(connect=access.timeout_s, read=max(access.timeout_s, 60))
         context = access.tls.context() if self._base.startswith("https") else None
         self._pool = urllib3.PoolManager(retries=False, timeout=timeout, maxsize=8, ssl_context=context)
@@ -92,11 +93,17 @@ class Management:
         """The broker's version."""
         return str(self._get("overview")["rabbitmq_version"])
 
-    def backlog(self, queue: str) -> Backlog:
-        """What a queue holds, dead letters on their way included; the figures may be some seconds old."""
+    def unsettled(self, queue: str) -> int:
+        """Messages that are with consumers or being dead-lettered; the figures may be some seconds old."""
         found = self._get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
-        messages = (found.get("messages") or 0) + (found.get("messages_dlx") or 0)
-        return Backlog(messages, found.get("consumers") or 0)
+        return (found.get("messages_unacknowledged") or 0) + (found.get("messages_dlx") or 0)
+
+    def has_queue(self, name: str) -> bool:
+        """Say whether the broker behind the management API knows a queue."""
+        status, answer = self._request("GET", f"queues/{quoted(self._vhost)}/{quoted(name)}")
+        if status != 404:
+            self._check(status, answer)
+        return status != 404
 
     def put_policy(self, policy: Policy) -> None:
         """Set a policy."""
@@ -186,8 +193,12 @@ class Management:
             )
         if status in (401, 403) and reason == "Not management user":
             return ManagementUnavailable(
-                f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}"
+                f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}", is_off=True
             )
+        if status in (401, 403) and "virtual host" in reason:
+            what = f"user '{self._user}' has no access to virtual host '{self._vhost}'"
+            grant = f"rabbitmqctl set_permissions -p {self._vhost} {self._user} CONFIGURE WRITE READ"
+            return NotPermitted(what, fix=f"let an administrator grant it: {grant}")
         if status in (401, 403):
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
@@ -207,7 +218,9 @@ class Management:
                 fix="name the CA with --ca-file, and the client certificate with --cert-file if one is asked for",
             )
         if isinstance(cause, NewConnectionError):
-            return ManagementUnavailable(f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}")
+            return ManagementUnavailable(
+                f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}", is_off=True
+            )
         if isinstance(cause, TimeoutError):
             return ManagementUnavailable(
                 f"the management API at {self._base} does not answer in time", fix=f"raise --timeout, {_WITHOUT}"

@@ -45,7 +45,8 @@ class Names:
 
     def record(self, vhost: str) -> str:
         """The global parameter that remembers what was applied."""
-        return f"delayctl:{vhost}:{self.prefix}"
+        # A colon in the virtual host's name must not look like the one before the prefix.
+        return f"delayctl:{vhost.replace('%', '%25').replace(':', '%3A')}:{self.prefix}"
 
     def reserved(self, level: str) -> bool:
         """Say whether a level of this name would collide with another object of ours."""

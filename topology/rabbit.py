@@ -1,6 +1,7 @@
 """A RabbitMQ to act on: AMQP for what it can do, the management API for the rest."""
 
 import threading
+import time
 
 from delayctl.topology.access import Access
 from delayctl.topology.amqp import AmqpSession
@@ -10,6 +11,9 @@ from delayctl.topology.management import Management
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference
 from delayctl.topology.record import Record
 from delayctl.topology.wording import plural
+
+_STATISTICS_S = 6  # A broker renews its figures every five seconds, unless told otherwise.
+_LOOK_AGAIN_S = 0.25
 
 
 class RabbitBroker:
@@ -77,12 +81,20 @@ class RabbitBroker:
             self._management.write_record(prefix, record)
 
     def backlog(self, queue: str) -> Backlog:
-        """What a queue holds: ready messages as of now, all others as the management API last heard."""
+        """What a queue holds: ready messages and consumers as of now, all others as the management API last heard."""
         now = self._session.count(queue)
         if self._management is None:
             return now
-        heard = self._management.backlog(queue)
-        return Backlog(max(now.messages, heard.messages), max(now.consumers, heard.consumers))
+        if now.messages or now.consumers:
+            return Backlog(now.messages + self._management.unsettled(queue), now.consumers)
+        return Backlog(self._settled(self._management, queue))
+
+    def _settled(self, management: Management, queue: str) -> int:
+        """Messages on their way out of a queue that looks empty; figures that are merely old get time to be renewed."""
+        deadline = time.monotonic() + _STATISTICS_S
+        while (count := management.unsettled(queue)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_AGAIN_S)
+        return count
 
     def check(self, reference: Reference) -> None:
         """Raise Refused where something that must exist does not."""

@@ -74,6 +74,8 @@ def _syntax(error: TemplateSyntaxError, environment: Sandbox) -> tuple[str, str]
     if unclosed := _NOT_CLOSED.search(message):
         noticed = f", but '{tag[1]}' stands here" if tag else ""
         return f"the block '{unclosed[1]}' is not closed{noticed}", f"close it with {{% end{unclosed[1]} %}}"
+    if tag and tag[1] in _TAGS:
+        return f"'{tag[1]}' stands here without the block that it belongs to", "remove it, or open the block before it"
     if tag:
         return f"unknown tag '{tag[1]}'{did_you_mean(tag[1], _TAGS)}", _use_one_of(tag[1], _TAGS)
     if isinstance(error, OneFileOnly):

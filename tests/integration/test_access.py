@@ -1,14 +1,17 @@
 """Getting in: each thing that can be wrong has a message of its own, with the fix and without the password."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
 
+from testbed import native_node
+from testbed.needs import needed
 from tests.conftest import TopologyFile
-from tests.support.commands import Ran, delayctl
+from tests.support.commands import Ran, delayctl, delayctl_process
 from tests.support.rabbit import Rabbit
 from tests.support.tls_proxy import TlsProxy
 
@@ -293,3 +296,36 @@ def _tls_files(authority: trustme.CA, folder: Path) -> tuple[str, ...]:
         *("--cert-file", str(folder / "client.pem")),
         *("--key-file", str(folder / "client.key")),
     )
+
+
+def test_a_password_in_any_script(rabbit: Rabbit, user: str, file: str) -> None:
+    """Over HTTP and over AMQP a password is UTF-8."""
+    rabbit.api("PUT", f"users/{user}", {"password": "pä€ß", "tags": "policymaker"})
+
+    ran = as_user(rabbit, user, "apply", file, "--yes", password="p%C3%A4%E2%82%AC%C3%9F")
+
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_two_urls_that_lead_to_different_brokers(rabbit: Rabbit, file: str) -> None:
+    """The record of one broker must not be kept on another."""
+    with needed(native_node()) as other:
+        elsewhere = Rabbit(other, rabbit.vhost)
+        elsewhere.api("PUT", "vhosts/{vhost}")
+        address = ("--url", rabbit.broker.url, "--management-url", other.management_url, "--vhost", rabbit.vhost)
+        ran = delayctl("apply", file, "--yes", *address)
+
+    assert ran.code == 1
+    assert "--url and --management-url lead to different brokers" in ran.err
+    assert rabbit.definitions()["queues"] == []
+
+
+def test_an_apply_whose_reader_goes_away_is_carried_through(rabbit: Rabbit, file: str) -> None:
+    """`apply | head -1` must not leave half of it undone."""
+    process = delayctl_process("apply", file, "--yes", *rabbit.options, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+
+    assert process.wait(60) == 0
+    assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0

@@ -1,6 +1,7 @@
 """Runs the command line in this process, or in one of its own."""
 
 import io
+import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -30,4 +31,9 @@ def delayctl(*arguments: str) -> Ran:
 
 def delayctl_process(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """Start a command in a process of its own, so that it can be killed."""
-    return subprocess.Popen([sys.executable, "-m", "delayctl", *arguments], text=True, **options)
+    # A job in the background inherits that Ctrl-C is ignored; the command under test must not.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen([sys.executable, "-m", "delayctl", *arguments], text=True, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)

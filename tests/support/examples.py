@@ -21,6 +21,7 @@ def shop(
     *,
     type: QueueType = "classic",
     max_length: int | None = 10,
+    max_bytes: int | None = None,
     overflow: Overflow = "drop-head",
     settings: SettingsHome = "arguments",
     exchanges: tuple[ExchangeSpec, ...] = (ORDERS,),
@@ -28,7 +29,7 @@ def shop(
     routes: tuple[RouteSpec, ...] = (ORDERS_ROUTE,),
 ) -> Topology:
     """A small shop: orders wait five minutes, then reach their queue."""
-    wait = WaitSpec(type, max_length, overflow=overflow)
+    wait = WaitSpec(type, max_length, max_bytes, overflow)
     return expand(
         Spec(
             tuple(LevelSpec(name, Duration.parse(name), wait) for name in levels.split()),

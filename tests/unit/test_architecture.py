@@ -49,6 +49,7 @@ ACTING = {
     "cli/main.py",
     "cli/offline.py",
     "cli/options.py",
+    "cli/output.py",
     "delayctl/__main__.py",
 }
 OUTSIDE = {

@@ -29,7 +29,7 @@ LOSES = "holds 3 messages that would be lost"
 
 def wait_or_insist(name: str) -> str:
     """How a user gets past a refusal that time can mend."""
-    return f"wait until the messages have left and apply again, or give --accept-loss {name}"
+    return f"wait until the messages have left and run it again, or give --accept-loss {name}"
 
 
 def without(live: Live, *names: str) -> Live:
@@ -350,7 +350,7 @@ class TestRemoval:
         """Entrances go; the queue and all that its messages need stay, in the record too."""
         plan = diff(empty_topology(""), live_of(SHOP, {"delay.5m.queue": 3}))
 
-        needed = "3 waiting messages may still need it when they expire"
+        needed = "3 waiting messages may still need it on the way out"
         assert refused(plan) == [
             ("queue delay.5m.queue", LOSES),
             ("binding delay.exchange → [order.created] orders.queue", needed),
@@ -718,3 +718,23 @@ def test_a_consumer_on_a_queue_that_goes_is_a_reason_to_wait() -> None:
     live = replace(live_of(before), backlog={"paid.queue": Backlog(0, 2)})
 
     assert refused(diff(SHOP, live)) == [("queue paid.queue", "2 consumers would be cut off")]
+
+
+def test_what_others_made_and_the_file_describes_is_adopted_aloud() -> None:
+    """Without a record of it, an object that matches becomes ours; the plan says so."""
+    live = replace(live_of(SHOP), record=None)
+
+    assert [warning.partition(")")[0] for warning in diff(SHOP, live).warnings] == [
+        "7 objects on the broker that delayctl has no record of "
+        "(delay.5m.exchange, delay.exchange, delay.unrouted.exchange, orders.exchange, delay.5m.queue, …"
+    ]
+    assert diff(SHOP, live_of(SHOP)).warnings == ()
+
+
+def test_a_policy_on_the_parking_queue_is_drift() -> None:
+    """What is parked must not vanish by somebody's TTL."""
+    stranger = Policy("short", "unrouted", "queues", 0, freeze_arguments({"message-ttl": 1_000}))
+
+    plan = diff(SHOP, replace(live_of(SHOP), policies=(stranger,)))
+
+    assert refused(plan) == [("queue delay.unrouted.queue", "policy short (priority 0) changes what it does")]

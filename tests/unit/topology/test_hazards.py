@@ -21,7 +21,7 @@ WAY_OUT = Binding("delay.exchange", "queue", "orders.queue", "order.created")
 SAFETY_NET = Binding("delay.unrouted.exchange", "queue", "delay.unrouted.queue")
 INTO_QUEUE = Binding("delay.5m.exchange", "queue", "delay.5m.queue")
 THEIRS = Binding("their.exchange", "exchange", "delay.5m.exchange", "their.key")
-WAIT = "wait until the messages have left and apply again, or give --accept-loss"
+WAIT = "wait until the messages have left and run it again, or give --accept-loss"
 
 
 def scene(
@@ -138,7 +138,7 @@ def test_an_entrance_is_replaced_while_messages_wait() -> None:
 def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
     """From the exit to where it leads, all may still be needed."""
     assert hazard_of(deleted(name), scene(NOTHING, _5m=3)) == Hazard(
-        name, "3 waiting messages may still need it when they expire", f"{WAIT} {name}"
+        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}"
     )
 
 
@@ -146,7 +146,7 @@ def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
 def test_a_binding_on_the_way_out_is_not_removed_while_messages_wait(binding: Binding, name: str) -> None:
     """Neither the route nor the safety net behind it."""
     assert hazard_of(Delete(binding, 10), scene(NOTHING, _5m=3)) == Hazard(
-        name, "3 waiting messages may still need it when they expire", f"{WAIT} {name}"
+        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}"
     )
 
 
@@ -158,7 +158,7 @@ def test_the_way_out_goes_on_beyond_the_next_exchange() -> None:
     live = replace(live, bindings=live.bindings | way_out)
 
     assert hazard_of(Delete(onwards, 10), scene(NOTHING, live, _5m=3)) == Hazard(
-        "site.queue", "3 waiting messages may still need it when they expire", f"{WAIT} site.queue"
+        "site.queue", "3 waiting messages may still need it on the way out", f"{WAIT} site.queue"
     )
 
 
@@ -288,7 +288,7 @@ def test_a_shorter_delay_is_warned_about() -> None:
     change = Update(policy(message_ttl=300_000), policy(message_ttl=60_000), (), 0)
 
     assert list(warnings_of(change, scene(POLICY_SHOP, _5m=3))) == [
-        "3 messages in delay.5m.queue keep the old delay of 5m; "
+        "delay.5m.queue holds 3 messages with the old delay of 5m; "
         "what is published now waits behind them, up to 5m instead of 1m."
     ]
 
@@ -351,3 +351,14 @@ def test_bindings_to_queues_that_are_in_no_definitions_hold_an_exchange() -> Non
         )
     ]
     assert [hidden in change.restore for change in insisting.changes if isinstance(change, Replace)] == [False]
+
+
+def test_fewer_bytes_than_before_would_let_messages_out_early() -> None:
+    """How many bytes wait is not known, so any message counts."""
+    desired = shop("5m", settings="policy", max_bytes=3)
+    live = live_of(shop("5m", settings="policy"), {"delay.5m.queue": 3})
+
+    assert [refusal.reason for refusal in diff(desired, live).refusals] == [
+        "delay.5m.queue holds 3 messages: what is above the new max-length-bytes would leave early"
+    ]
+    assert diff(live=replace(live, backlog={}), desired=desired).refusals == ()

@@ -38,3 +38,8 @@ def test_no_prefix_is_the_default() -> None:
 def test_levels_that_would_collide_are_reserved() -> None:
     """A level 'lock' would share its queue's name with the lock."""
     assert [Names().reserved(level) for level in ("unrouted", "lock", "5m")] == [True, True, False]
+
+
+def test_records_of_different_topologies_have_different_names() -> None:
+    """A colon in a virtual host's name does not make it look like a prefix."""
+    assert Names("").record("a:b") != Names("b:").record("a")
