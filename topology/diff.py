@@ -187,10 +187,9 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
 def _adoption(work: _Work) -> Iterator[str]:
     """What others made and the file describes as it is: from now on it is ours, and goes with `destroy`."""
     live, desired, record = work.both.live, work.both.desired, work.both.owned
-    names = [
-        exchange.name for exchange in desired.exchanges if exchange.name in live.exchanges.keys() - record.exchanges
-    ]
-    names += [queue.name for queue in desired.queues if queue.name in live.queues.keys() - record.queues]
+    unknown_exchanges, unknown_queues = live.exchanges.keys() - record.exchanges, live.queues.keys() - record.queues
+    names = [exchange.name for exchange in desired.exchanges if exchange.name in unknown_exchanges]
+    names += [queue.name for queue in desired.queues if queue.name in unknown_queues]
     held = {resource.name for resource in map(resource_of, work.held) if not isinstance(resource, Binding)}
     adopted = [name for name in names if name not in held]
     if adopted:
