@@ -3,26 +3,23 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from delayctl.topology.errors import DelayctlError, InvalidTopology, Location, Problem
+from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology, Location, Problem
 from delayctl.topology.parse import read_spec
 from delayctl.topology.render import Rendered, render
 from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
+from delayctl.topology.wording import shorten
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
-def read_text(file: str) -> str:
-    """A file's text, or InvalidTopology with the reason."""
+def read_text(file: str, *, missing: str = "check the path, or start with: delayctl init") -> str:
+    """A file's text, or InvalidTopology with the reason; `missing` is what to do where there is no such file."""
     try:
         with Path(file).open("rb") as source:
             content = source.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        fix = (
-            "check the path, or start with: delayctl init"
-            if isinstance(error, FileNotFoundError)
-            else "name a readable file"
-        )
+        fix = missing if isinstance(error, FileNotFoundError) else "name a readable file"
         raise InvalidTopology([Problem(f"the file can't be read: {error.strerror}", Location(file), fix)]) from error
     if len(content) > MAX_FILE_BYTES:
         problem = Problem(
@@ -45,7 +42,7 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
     """The names a template may use: files first, then --set, the later winning."""
     values: dict[str, object] = {}
     for file in values_files:
-        text = read_text(file)
+        text = read_text(file, missing="check the path given with --values")
         content = plain(load(Rendered.untouched(file, text)))
         if content is None:
             continue
@@ -55,9 +52,7 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.isidentifier():
-            raise DelayctlError(
-                f"--set {assignment.partition('=')[0]!r} is not NAME=VALUE", fix="write --set region=eu"
-            )
+            raise BadOption(f"--set {shorten(name)!r} is not NAME=VALUE", fix="write --set region=eu")
         values[name] = plain(load(Rendered.untouched(f"--set {name}", value))) if value else ""
     return values
 

@@ -9,7 +9,7 @@ import click
 from delayctl.cli import exit_codes
 from delayctl.cli.changes import apply, destroy, plan
 from delayctl.cli.offline import init, render, schema, validate
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 
 import delayctl
 
@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 failed, 2 changes pending (plan --detailed-exitcode), 3 pa
 )
 @click.version_option(delayctl.__version__, prog_name="delayctl")
 def cli() -> None:
-    """Delayed and retried messages on RabbitMQ, from one file."""
+    """Delayed messages on RabbitMQ, from one file."""
 
 
 for _command in (init, render, validate, schema, plan, apply, destroy):
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_codes.FAILED
     except DelayctlError as error:
         click.echo(str(error), err=True)
-        return exit_codes.FAILED
+        return exit_codes.USAGE if isinstance(error, BadOption) else exit_codes.FAILED
     except OSError as error:
         return _unwritable(error)
     except Exception as error:  # The last line of defence against a traceback.

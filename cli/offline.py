@@ -9,7 +9,7 @@ from delayctl.cli.inputs import render_file, template_values
 from delayctl.cli.options import output_option, spec_from, template_options, topology_argument
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import MAX_TTL_MS, Duration
-from delayctl.topology.errors import DelayctlError, InvalidTopology
+from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import DEFAULT_LEVELS, Spec
@@ -57,13 +57,11 @@ def _rocketmq_levels(text: str) -> list[str]:
         try:
             duration = Duration.parse(level)
         except ValueError as error:
-            raise DelayctlError(f"--from-rocketmq: {error}", fix=fix) from error
+            raise BadOption(f"--from-rocketmq: {error}", fix=fix) from error
         if not 1 <= duration.ms <= MAX_TTL_MS:
-            raise DelayctlError(
-                f"--from-rocketmq: {level} is out of range", fix=f"choose 1ms to {Duration(MAX_TTL_MS)}"
-            )
+            raise BadOption(f"--from-rocketmq: {level} is out of range", fix=f"choose 1ms to {Duration(MAX_TTL_MS)}")
     if not levels or len(set(levels)) < len(levels):
-        raise DelayctlError("--from-rocketmq names no level, or one twice", fix=fix)
+        raise BadOption("--from-rocketmq names no level, or one twice", fix=fix)
     return levels
 
 

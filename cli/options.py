@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from delayctl.cli.inputs import read_topology_file, template_values
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.spec import Spec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -109,7 +109,7 @@ class Connection:
         """The one virtual host that options, URL and file agree on."""
         if self.vhost_option is not None:
             if not self.vhost_option:
-                raise DelayctlError("--vhost is empty", fix="name a virtual host, such as /, or leave the option out")
+                raise BadOption("--vhost is empty", fix="name a virtual host, such as /, or leave the option out")
             return self.vhost_option
         if spec.vhost and self.access.vhost and spec.vhost != self.access.vhost:
             raise DelayctlError(

@@ -21,7 +21,7 @@ KINDS: dict[str, Callable[[], AbstractContextManager[RunningBroker]]] = {
 UNAVAILABLE, USAGE, NOT_FOUND, INTERRUPTED = 1, 64, 127, 130
 EXAMPLES = """examples:
   python -m testbed run -- pytest tests
-  python -m testbed run --kind container -- delayctl status
+  python -m testbed run --kind container -- delayctl plan topology.yaml
   python -m testbed prepare --kind native
 """
 

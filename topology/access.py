@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import yaml
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 
 DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
 DEFAULT_TIMEOUT_S = 10.0
@@ -141,12 +141,12 @@ def _split(url: str, option: str, schemes: tuple[str, ...], example: str) -> Spl
         # The value may hold a password in a place that is not recognised as one, so it is not repeated.
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
         shown = example.replace("guest:guest@", "USER:PASSWORD@")
-        raise DelayctlError(
+        raise BadOption(
             f"{option} is not a URL that begins with {wanted} and names a host", fix=f"write it like {shown}"
         )
     if "@" in parts.path + parts.query + parts.fragment:
         # What looks like a host, a port and a path is a user and a password then, and must not be shown as such.
-        raise DelayctlError(f"{option} has an '@' behind the host", fix=_ENCODE)
+        raise BadOption(f"{option} has an '@' behind the host", fix=_ENCODE)
     return parts
 
 
@@ -154,7 +154,7 @@ def _port(parts: SplitResult, option: str) -> int | None:
     try:
         return parts.port
     except ValueError:
-        raise DelayctlError(
+        raise BadOption(
             f"{option} has a port that is no number between 0 and 65535",
             fix=_ENCODE,
         ) from None

@@ -1,6 +1,7 @@
 """What can go wrong, said as what, where and how to fix.
 
 DelayctlError
+├── BadOption              an option's value can't be used
 ├── InvalidTopology        the file can't be used; carries every problem found
 ├── StalePlan              the broker changed after the plan was made
 ├── PlanUnreadable         a saved plan can't be used
@@ -58,6 +59,10 @@ class DelayctlError(Exception):
         if self.fix:
             lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)
+
+
+class BadOption(DelayctlError):
+    """The value of an option can't be used, whatever else is given."""
 
 
 class InvalidTopology(DelayctlError):
