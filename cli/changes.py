@@ -1,14 +1,12 @@
 """Commands that compare with a broker and change it: plan, apply, destroy."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from delayctl.cli import exit_codes, views
+from delayctl.cli.carry_out import Manner, Task, confirm_and_carry_out, plan_and_carry_out
+from delayctl.cli.host import host_for, with_what_answers
 from delayctl.cli.options import (
     DEFAULT_TOPOLOGY,
     Connection,
@@ -20,67 +18,14 @@ from delayctl.cli.options import (
     topology_argument,
 )
 from delayctl.cli.output import tell
-from delayctl.topology.access import Access
-from delayctl.topology.diff import diff, empty_topology
+from delayctl.topology.diff import empty_topology
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted, PlanUnreadable
-from delayctl.topology.execute import Outcome, execute
+from delayctl.topology.errors import DelayctlError, PlanUnreadable
 from delayctl.topology.expand import expand
-from delayctl.topology.live import Live
-from delayctl.topology.lock import hold_lock
-from delayctl.topology.management import Management
-from delayctl.topology.model import Topology
-from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
-from delayctl.topology.rabbit import RabbitBroker
-from delayctl.topology.survey import check_fresh, make_plan
 
 _PLAN_ANEW = "make it anew: delayctl plan topology.yaml --out FILE"
-
-
-@dataclass(frozen=True, slots=True)
-class _Host:
-    """One virtual host of one broker, and what is known of it without reading it."""
-
-    access: Access
-    vhost: str
-    management: Management | None
-
-    @contextmanager
-    def broker(self) -> Iterator[RabbitBroker]:
-        with RabbitBroker(self.access, self.management) as broker:
-            yield broker
-
-    def plan(self, desired: Topology, accept_loss: tuple[str, ...] = ()) -> tuple[Plan, str]:
-        """Read the broker and compare; also says which version it is."""
-        with self.broker() as broker:
-            if self.management is None:
-                return self._blind_plan(desired, broker), ""
-            made, live = make_plan(desired, self.management, broker, vhost=self.vhost, accept_loss=accept_loss)
-        return made, live.version
-
-    def _blind_plan(self, desired: Topology, broker: RabbitBroker) -> Plan:
-        """Everything is declared and nothing removed: over AMQP alone nothing can be looked at."""
-        if desired.policies:
-            raise ManagementUnavailable(
-                "settings: policy needs the management API, since AMQP knows no policies",
-                fix="give --management-url, or write settings: arguments",
-            )
-        for reference in desired.existing:
-            broker.check(reference)
-        return diff(replace(desired, existing=()), Live(), vhost=self.vhost)
-
-    def check_fresh(self, plan: Plan) -> None:
-        """Raise StalePlan where the broker is no longer as it was planned for."""
-        if self.management is not None:
-            with self.broker() as broker:
-                check_fresh(plan, self.management, broker)
-
-
-def _host(connection: Connection, vhost: str, *, use_management: bool = True) -> _Host:
-    access = connection.access.at(vhost)
-    return _Host(access, vhost, Management(access, vhost) if use_management else None)
 
 
 @click.command(
@@ -109,7 +54,7 @@ def plan(
 ) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    host = _host(connection, connection.vhost_for(spec))
+    host = host_for(connection, connection.vhost_for(spec))
     made, version = host.plan(expand(spec), accept_loss)
     click.echo(_shown_plan(made, topology, version, output))
     if out:
@@ -183,22 +128,22 @@ Examples:
 @output_option
 @template_options
 @connection_options
-def apply(topology: str | None, plan_file: str | None, no_management: bool, output: str, **options: Any) -> int:
+def apply(topology: str | None, plan_file: str | None, no_management: bool, **options: Any) -> int:
     """Bring the broker to what TOPOLOGY (topology.yaml) says: show the plan, ask, and carry it out."""
-    connection = connection_from(options)
+    connection, manner = connection_from(options), _manner(options)
     if plan_file is not None:
-        if no_management:
-            raise click.UsageError("a saved plan needs the management API: leave --no-management out")
-        return _apply_saved(connection, plan_file, output, {**options, "topology": topology})
+        if no_management or topology is not None or manner.accept_loss or any(options.values()):
+            raise click.UsageError("a saved plan is applied as it is: give what shapes it to 'delayctl plan'")
+        return _apply_saved(connection, plan_file, manner)
     topology = DEFAULT_TOPOLOGY if topology is None else topology
     spec = spec_from(topology, options)
-    host = _host(connection, connection.vhost_for(spec), use_management=not no_management)
-    host = host if no_management else _with_what_answers(host, spec.prefix)
+    host = host_for(connection, connection.vhost_for(spec), use_management=not no_management)
+    host = host if no_management else with_what_answers(host, spec.prefix)
     if host.management is None:
         click.echo(
             "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True
         )
-    return _run(host, expand(spec), topology, output, options)
+    return plan_and_carry_out(host, expand(spec), topology, manner)
 
 
 @click.command(
@@ -214,10 +159,11 @@ Examples:
 @output_option
 @template_options
 @connection_options
-def destroy(topology: str, output: str, **options: Any) -> int:
+def destroy(topology: str, **options: Any) -> int:
     """Remove what was applied for TOPOLOGY; queues that hold messages are kept, unless named."""
-    connection, spec = connection_from(options), spec_from(topology, options)
-    host = _host(connection, connection.vhost_for(spec))
+    connection, manner = connection_from(options), _manner(options)
+    spec = spec_from(topology, options)
+    host = host_for(connection, connection.vhost_for(spec))
     assert host.management is not None
     if host.management.read_record(spec.prefix) is None:
         click.echo(
@@ -225,45 +171,21 @@ def destroy(topology: str, output: str, **options: Any) -> int:
             err=True,
         )
         click.echo("with the management API, then destroy it.", err=True)
-    return _run(host, empty_topology(spec.prefix), f"destroy {topology}", output, options)
+    return plan_and_carry_out(host, empty_topology(spec.prefix), f"destroy {topology}", manner)
 
 
-def _with_what_answers(host: _Host, prefix: str) -> _Host:
-    """The host without its management API where that is off or closed to this user."""
-    assert host.management is not None
-    try:
-        host.management.read_record(prefix)
-    except (ManagementUnavailable, NotPermitted) as error:
-        if isinstance(error, ManagementUnavailable) and not error.is_off:
-            raise
-        click.echo(f"Warning: {error.what}", err=True)
-        return replace(host, management=None)
-    return host
+def _manner(options: dict[str, Any]) -> Manner:
+    return Manner(*(options.pop(name) for name in ("yes", "lock_timeout", "accept_loss", "output")))
 
 
-def _run(host: _Host, desired: Topology, source: str, output: str, options: dict[str, Any]) -> int:
-    if not options["yes"]:
-        made, version = host.plan(desired, options["accept_loss"])
-        return _confirm_and_carry_out(host, _Task(made, source, version, output), options)
-    with _locked(host, desired.prefix, options) as keep_lock:
-        made, version = host.plan(desired, options["accept_loss"])
-        task = _Task(made, source, version, output)
-        task.show()
-        return _carry_out(host, task, keep_lock)
-
-
-def _apply_saved(connection: Connection, plan_file: str, output: str, options: dict[str, Any]) -> int:
-    if options["accept_loss"] or options["values_files"] or options["assignments"] or options["topology"]:
-        raise click.UsageError(
-            "a saved plan is applied as it is: give the topology, --accept-loss, --set and --values to 'delayctl plan'"
-        )
+def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
     made = load_plan(_read_plan(plan_file), file=plan_file)
     if connection.vhost_option not in (None, made.vhost):
         raise click.UsageError(f"the plan was made for virtual host '{made.vhost}', not '{connection.vhost_option}'")
-    if not made.changes and not made.refusals and not made.writes:
+    if made.is_empty and not made.writes:
         tell("The saved plan changes nothing.")
         return exit_codes.DONE
-    return _confirm_and_carry_out(_host(connection, made.vhost), _Task(made, plan_file, "", output), options)
+    return confirm_and_carry_out(host_for(connection, made.vhost), Task(made, plan_file, "", manner.output), manner)
 
 
 def _read_plan(plan_file: str) -> str:
@@ -273,89 +195,3 @@ def _read_plan(plan_file: str) -> str:
         raise PlanUnreadable("the file is not a saved plan", where=plan_file, fix=_PLAN_ANEW) from error
     except OSError as error:
         raise PlanUnreadable(f"the plan can't be read: {error.strerror}", where=plan_file, fix=_PLAN_ANEW) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A plan, and how it is spoken of."""
-
-    plan: Plan
-    source: str
-    version: str
-    output: str
-
-    @property
-    def is_text(self) -> bool:
-        return self.output == "text"
-
-    def show(self) -> None:
-        """Print the plan; as JSON it is printed at the end, together with what became of it."""
-        if self.is_text:
-            tell(views.plan_text(self.plan, source=self.source, version=self.version))
-
-    def conclude(self, outcomes: list[Outcome]) -> None:
-        """Print how it ended."""
-        if not self.is_text:
-            answer = views.plan_json(self.plan, version=self.version)
-            tell(views.to_json_text({**answer, "outcomes": views.outcomes_json(outcomes)}))
-        elif self.plan.changes or self.plan.refusals:
-            tell(views.applied_text(self.plan, outcomes))
-
-
-def _confirm_and_carry_out(host: _Host, task: _Task, options: dict[str, Any]) -> int:
-    """Ask where asking is due, then make sure under the lock that what was shown still holds."""
-    task.show()
-    if task.plan.changes and not task.plan.is_blocked and not options["yes"]:
-        if not task.is_text:
-            click.echo(views.plan_text(task.plan, source=task.source, version=task.version), err=True)
-        _ask()
-    with _locked(host, task.plan.prefix, options) as keep_lock:
-        host.check_fresh(task.plan)
-        return _carry_out(host, task, keep_lock)
-
-
-@contextmanager
-def _locked(host: _Host, prefix: str, options: dict[str, Any]) -> Iterator[Callable[[], None]]:
-    def on_wait() -> None:
-        click.echo("Another delayctl is changing this topology; waiting for it …", err=True)
-
-    with hold_lock(host.access, prefix, wait_s=options["lock_timeout"].ms / 1000, on_wait=on_wait) as keep_lock:
-        # The lock was taken over AMQP: a management API that can't see it belongs to another broker.
-        if host.management is not None and not host.management.has_queue(Names(prefix).lock()):
-            raise DelayctlError(
-                "--url and --management-url lead to different brokers",
-                where=f"{host.access.address} and {host.access.management_url}",
-                fix="correct one of them; DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL count too",
-            )
-        yield keep_lock
-
-
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("this asks before it changes anything, and there is no terminal to ask on: give --yes")
-    click.confirm("Carry out these changes?", abort=True, err=True)
-
-
-def _carry_out(host: _Host, task: _Task, keep_lock: Callable[[], None]) -> int:
-    """Execute a plan, and print one line per change as it happens."""
-    outcomes: list[Outcome] = []
-    if task.plan.is_blocked:
-        if not task.is_text:
-            task.conclude(outcomes)
-        return exit_codes.FAILED
-    try:
-        with host.broker() as broker:
-            for outcome in execute(task.plan, broker, keep_lock=keep_lock):
-                outcomes.append(outcome)
-                if task.is_text:
-                    tell(views.outcome_text(outcome))
-    except BrokerError as error:
-        click.echo(str(error), err=True)
-        task.conclude(outcomes)
-        return exit_codes.after_failure(outcomes)
-    except KeyboardInterrupt:
-        click.echo("\nStopped half-way. Apply the file again to complete it.", err=True)
-        task.conclude(outcomes)
-        return exit_codes.after_failure(outcomes)
-    task.conclude(outcomes)
-    return exit_codes.after_apply(task.plan, outcomes)

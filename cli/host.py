@@ -1,0 +1,95 @@
+"""One virtual host of one broker, as the commands see it: plan it, lock it, look at it again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import click
+from delayctl.cli.options import Connection
+from delayctl.topology.access import Access
+from delayctl.topology.diff import diff
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import DelayctlError, ManagementUnavailable, NotPermitted
+from delayctl.topology.live import Live
+from delayctl.topology.lock import hold_lock
+from delayctl.topology.management import Management
+from delayctl.topology.model import Topology
+from delayctl.topology.names import Names
+from delayctl.topology.plan import Plan
+from delayctl.topology.rabbit import RabbitBroker
+from delayctl.topology.survey import check_fresh, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One virtual host of one broker, and what is known of it without reading it."""
+
+    access: Access
+    vhost: str
+    management: Management | None
+
+    def broker(self) -> RabbitBroker:
+        """The broker to act on; its connections are closed by `with`."""
+        return RabbitBroker(self.access, self.management)
+
+    def plan(self, desired: Topology, accept_loss: tuple[str, ...] = ()) -> tuple[Plan, str]:
+        """Read the broker and compare; also says which version it is."""
+        with self.broker() as broker:
+            if self.management is None:
+                return self._blind_plan(desired, broker), ""
+            made, live = make_plan(desired, self.management, broker, vhost=self.vhost, accept_loss=accept_loss)
+        return made, live.version
+
+    def _blind_plan(self, desired: Topology, broker: RabbitBroker) -> Plan:
+        """Everything is declared and nothing removed: over AMQP alone nothing can be looked at."""
+        if desired.policies:
+            raise ManagementUnavailable(
+                "settings: policy needs the management API, since AMQP knows no policies",
+                fix="give --management-url, or write settings: arguments",
+            )
+        for reference in desired.existing:
+            broker.check(reference)
+        return diff(replace(desired, existing=()), Live(), vhost=self.vhost)
+
+    def check_fresh(self, plan: Plan) -> None:
+        """Raise StalePlan where the broker is no longer as it was planned for."""
+        if self.management is not None:
+            with self.broker() as broker:
+                check_fresh(plan, self.management, broker)
+
+
+def host_for(connection: Connection, vhost: str, *, use_management: bool = True) -> Host:
+    """The virtual host that a command is about."""
+    access = connection.access.at(vhost)
+    return Host(access, vhost, Management(access, vhost) if use_management else None)
+
+
+def with_what_answers(host: Host, prefix: str) -> Host:
+    """The host without its management API where that is off or closed to this user."""
+    assert host.management is not None
+    try:
+        host.management.read_record(prefix)
+    except (ManagementUnavailable, NotPermitted) as error:
+        if isinstance(error, ManagementUnavailable) and not error.is_off:
+            raise
+        click.echo(f"Warning: {error.what}", err=True)
+        return replace(host, management=None)
+    return host
+
+
+@contextmanager
+def locked(host: Host, prefix: str, wait: Duration) -> Iterator[Callable[[], None]]:
+    """Hold the lock of a topology, waiting for it this long; yields what keeps it."""
+
+    def on_wait() -> None:
+        click.echo("Another delayctl is changing this topology; waiting for it …", err=True)
+
+    with hold_lock(host.access, prefix, wait_s=wait.ms / 1000, on_wait=on_wait) as keep_lock:
+        # The lock was taken over AMQP: a management API that can't see it belongs to another broker.
+        if host.management is not None and not host.management.has_queue(Names(prefix).lock()):
+            raise DelayctlError(
+                "--url and --management-url lead to different brokers",
+                where=f"{host.access.address} and {host.access.management_url}",
+                fix="correct one of them; DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL count too",
+            )
+        yield keep_lock
