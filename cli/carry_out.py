@@ -68,7 +68,7 @@ def plan_and_carry_out(host: Host, desired: Topology, source: str, manner: Manne
 def confirm_and_carry_out(host: Host, task: Task, manner: Manner) -> int:
     """Ask where asking is due, then make sure under the lock that what was shown still holds."""
     task.show()
-    if task.plan.changes and not task.plan.is_blocked and not manner.yes:
+    if task.plan.writes and not task.plan.is_blocked and not manner.yes:
         if not task.is_text:
             click.echo(views.plan_text(task.plan, source=task.source, version=task.version), err=True)
         _ask()
@@ -101,7 +101,7 @@ def _carry_out(host: Host, task: Task, keep_lock: Callable[[], None]) -> int:
         task.conclude(outcomes)
         return exit_codes.after_failure(outcomes)
     except KeyboardInterrupt:
-        click.echo("\nStopped half-way. Apply the file again to complete it.", err=True)
+        click.echo("\nStopped half-way. Run it again to complete it; a saved plan has to be made anew.", err=True)
         task.conclude(outcomes)
         return exit_codes.after_failure(outcomes)
     task.conclude(outcomes)

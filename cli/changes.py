@@ -183,7 +183,8 @@ def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
     if connection.vhost_option not in (None, made.vhost):
         raise click.UsageError(f"the plan was made for virtual host '{made.vhost}', not '{connection.vhost_option}'")
     if made.is_empty and not made.writes:
-        tell("The saved plan changes nothing.")
+        task = Task(made, plan_file, "", manner.output)
+        task.conclude([]) if manner.output == "json" else tell("The saved plan changes nothing.")
         return exit_codes.DONE
     return confirm_and_carry_out(host_for(connection, made.vhost), Task(made, plan_file, "", manner.output), manner)
 

@@ -19,7 +19,7 @@ from pika.adapters.utils.connection_workflow import AMQPConnectorException
 Result = TypeVar("Result")
 NOT_IMPLEMENTED = 540
 # pika raises its connection workflow's errors and the system's own beside its documented ones.
-PIKA_ERRORS = (pika.exceptions.AMQPError, AMQPConnectorException, OSError)
+PIKA_ERRORS = (pika.exceptions.AMQPError, AMQPConnectorException, OSError, UnicodeError)
 
 
 class AmqpSession:
@@ -121,11 +121,6 @@ class AmqpSession:
         except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 
-    @property
-    def is_open(self) -> bool:
-        """Say whether the connection stands."""
-        return self._connection is not None and self._connection.is_open
-
     def _call(self, action: Callable[[BlockingChannel], Result]) -> Result:
         try:
             return action(self._open())
@@ -220,7 +215,7 @@ def _unreachable(cause: BaseException, access: Access) -> Unreachable:
             why,
             fix="check that the port speaks TLS (5671), and --cert-file if the broker asks for a client certificate",
         )
-    if isinstance(cause, socket.gaierror):
+    if isinstance(cause, socket.gaierror | UnicodeError):
         return Unreachable(f"the host name '{access.host}' is not known", fix="check --url or DELAYCTL_URL")
     if isinstance(cause, ConnectionRefusedError):
         return Unreachable(

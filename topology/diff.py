@@ -11,7 +11,7 @@ from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import policy_drift
 from delayctl.topology.effective import is_readable
 from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
-from delayctl.topology.live import Live
+from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
     Binding,
     Exchange,
@@ -79,7 +79,8 @@ def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str
         sorted(
             repr(b)
             for b in live.bindings
-            if b.source in exchanges or b.destination in exchanges or b.destination in queues
+            if (b.source in exchanges or b.destination in exchanges or b.destination in queues)
+            and not is_to_hidden_queue(b, live)
         ),
         sorted(repr(policy) for policy in (*live.policies, *live.operator_policies)),
         json.dumps(to_json(live.record or Record())),

@@ -41,6 +41,7 @@ Outcome = Done | Failed | Skipped
 
 def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambda: None) -> Iterator[Outcome]:
     """Carry out a plan, stage by stage; after a failure later stages are skipped, never run without their base."""
+    keep_lock()
     if plan.changes:
         broker.write_record(plan.prefix, plan.intent)
     failed = False

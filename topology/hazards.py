@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
-from delayctl.topology.arguments import policy_settings
+from delayctl.topology.arguments import argument_name, policy_settings
+from delayctl.topology.duration import Duration
 from delayctl.topology.effective import winner
 from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Settings, Topology
@@ -14,6 +15,9 @@ from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
 from delayctl.topology.record import Record
 from delayctl.topology.wording import plural
+
+# The arguments without which a delay queue loses messages, or lets them out at another time or with another key.
+_KEEPS_A_PROMISE = frozenset(map(argument_name, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class Scene:
         return frozenset(reached)
 
     @cached_property
+    def routed(self) -> frozenset[tuple[str, str]]:
+        """The exchanges and keys that shall lead somewhere."""
+        return frozenset((binding.source, binding.key) for binding in self.desired.bindings)
+
+    @cached_property
     def safety_net(self) -> frozenset[str]:
         """What catches an expired message that has no route."""
         names = Names(self.desired.prefix)
@@ -74,6 +83,8 @@ def hazard_of(change: Change, scene: Scene) -> Hazard | None:
     match change:
         case Create(resource=Policy() as policy) | Update(after=policy):
             return _of_shorter_queue(policy, scene)
+        case Create(resource=Binding() as binding):
+            return _of_level_out_of_order(binding, scene)
         case Create():
             return None
         case Replace(after=Queue() as queue):
@@ -100,7 +111,8 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
             return _of_lost_way_out(name, scene) or _of_strangers(name, "exchange", scene)
         case Binding(source=source, destination=destination):
             if source in scene.way_out:
-                return _of_lost_way_out(destination, scene)
+                has_successor = (source, resource.key) in scene.routed
+                return None if has_successor else _of_lost_way_out(destination, scene)
             return _of_entrance_that_stays(destination, scene, [source])
         case Policy():
             return _of_queue_left_without(resource, scene)
@@ -109,8 +121,10 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
 
 
 def judging_rank(change: Change, delays: Delays) -> int:
-    """Whether something can go depends on what stays: an entrance keeps its queue, a queue keeps its way out."""
+    """Whether something can go or be bound depends on what stays: an entrance keeps its queue, a queue its way out."""
     match change:
+        case Create(resource=Binding()):
+            return 5
         case Delete(resource=Exchange() as exchange) if exchange.name in delays.entrances:
             return 1
         case Delete(resource=Queue() as queue) if queue.name in delays.queues:
@@ -126,7 +140,7 @@ def judging_rank(change: Change, delays: Delays) -> int:
 def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
     """What a user should know of a change that is made all the same."""
     match change:
-        case Replace(after=Queue() as queue) if queue.name in scene.desired.delay_queues:
+        case Replace(after=Queue() as queue):
             yield (
                 f"while {queue.name} is replaced (a moment), what is published to it has no place: "
                 "publishers that set mandatory are told, others lose it. Pause them if that matters."
@@ -136,16 +150,36 @@ def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
                 f"while {exchange.name} is replaced (a moment), publishers meet a missing exchange, "
                 "and what other exchanges pass on to it is lost. Pause them if that matters."
             )
+        case Replace(after=Exchange() as exchange) if exchange.name == scene.desired.exit:
+            yield (
+                f"while {exchange.name} is replaced (a moment), what is published to it is refused, "
+                "and what expires before its bindings are back is parked or lost."
+            )
+        case Create(resource=Policy() as policy):
+            yield from _of_another_ttl(None, policy, scene)
         case Update(before=before, after=after):
-            old, new = policy_settings(before.definition), policy_settings(after.definition)
-            level = _level_of(after, scene.desired)
-            if level and old.ttl and new.ttl and new.ttl < old.ttl and (count := scene.backlog(level.queue).messages):
-                yield (
-                    f"{level.queue} holds {plural(count, 'message')} with the old delay of {old.ttl}; "
-                    f"what is published now waits behind them, up to {old.ttl} instead of {new.ttl}."
-                )
+            yield from _of_another_ttl(policy_settings(before.definition).ttl, after, scene)
         case _:
             return
+
+
+def _of_another_ttl(old: Duration | None, policy: Policy, scene: Scene) -> Iterable[str]:
+    """What a TTL by policy means for messages that wait already: theirs was fixed when they came."""
+    level, new = _level_of(policy, scene.desired), policy_settings(policy.definition).ttl
+    count = scene.backlog(level.queue).messages if level else 0
+    if not level or not new or not count:
+        return
+    queue = scene.live.queues.get(level.queue)
+    if old is None and queue is not None and queue.settings.ttl is None:
+        yield (
+            f"{level.queue} holds {plural(count, 'message')} that may have come without a TTL: such messages never leave, "
+            "and hold up all behind them. Take them out by hand."
+        )
+    elif old is not None and new < old:
+        yield (
+            f"{level.queue} holds {plural(count, 'message')} with the old delay of {old}; "
+            f"what is published now waits behind them, up to {old} instead of {new}."
+        )
 
 
 def queues_to_count(changes: Iterable[Change], desired: Topology, delays: Delays) -> Iterable[str]:
@@ -159,6 +193,17 @@ def queues_to_count(changes: Iterable[Change], desired: Topology, delays: Delays
             yield resource.name
         needs_way_out = needs_way_out or isinstance(change, Delete | Replace)
     yield from delays.queues if needs_way_out else ()
+
+
+def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
+    """A hazard where a binding leads into a delay queue that loses or hastens what enters it, and can't be mended yet."""
+    replaced = (change for change in scene.held if isinstance(change, Replace))
+    broken = {change.after.name for change in replaced if any(d.field in _KEEPS_A_PROMISE for d in change.differences)}
+    for level in scene.desired.levels if broken else ():
+        if level.queue in broken and binding.destination in (level.queue, level.entrance):
+            reason = f"{level.queue} is not as it should be: what enters it would be lost, early or late"
+            return Hazard(level.queue, reason, f"see queue {level.queue}")
+    return None
 
 
 def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:

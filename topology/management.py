@@ -93,10 +93,16 @@ class Management:
         """The broker's version."""
         return str(self._get("overview")["rabbitmq_version"])
 
-    def unsettled(self, queue: str) -> int:
-        """Messages that are with consumers or being dead-lettered; the figures may be some seconds old."""
+    def heard_of(self, queue: str) -> tuple[int, int]:
+        """All messages of a queue, and those of them that are not ready: with consumers, or being dead-lettered.
+
+        The figures may be some seconds old.
+        """
         found = self._get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
-        return (found.get("messages_unacknowledged") or 0) + (found.get("messages_dlx") or 0)
+        dead_lettering = found.get("messages_dlx") or 0
+        return (found.get("messages") or 0) + dead_lettering, (
+            found.get("messages_unacknowledged") or 0
+        ) + dead_lettering
 
     def has_queue(self, name: str) -> bool:
         """Say whether the broker behind the management API knows a queue."""

@@ -47,6 +47,9 @@ def _read_route(reader: Reader, node: Node, scope: Scope) -> RouteSpec | None:
     keys = _read_keys(reader, fields["key"]) if "key" in fields else ()
     level = _read_delay(reader, fields["delay"], scope.levels) if "delay" in fields else None
     targets = _read_targets(reader, fields["to"], scope.objects) if "to" in fields else ()
+    if source and level and Target("exchange", source) in targets:
+        message = f"route leads from exchange {quoted(source)} back to itself: the broker drops what circles"
+        reader.problem(fields["to"], message, fix="send it to a queue, or to another exchange")
     if source and "key" in fields:
         _check_keys_fit(reader, fields["key"], source, scope.objects.exchanges[source].type, keys)
     return RouteSpec(keys, targets, source, level) if keys and targets else None

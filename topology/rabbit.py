@@ -64,7 +64,7 @@ class RabbitBroker:
             backlog = self.backlog(queue.name)
             if backlog.messages or backlog.consumers:
                 held = f"{plural(backlog.messages, 'message')} and {plural(backlog.consumers, 'consumer')}"
-                raise Refused(f"queue {queue.name} has {held}", fix="apply again once it is empty")
+                raise Refused(f"queue {queue.name} has {held}", fix="run it again once it is empty")
         self._session.delete_queue(queue.name, guarded=guarded and not is_quorum)
 
     def put_policy(self, policy: Policy) -> None:
@@ -86,13 +86,13 @@ class RabbitBroker:
         if self._management is None:
             return now
         if now.messages or now.consumers:
-            return Backlog(now.messages + self._management.unsettled(queue), now.consumers)
+            return Backlog(now.messages + self._management.heard_of(queue)[1], now.consumers)
         return Backlog(self._settled(self._management, queue))
 
     def _settled(self, management: Management, queue: str) -> int:
-        """Messages on their way out of a queue that looks empty; figures that are merely old get time to be renewed."""
+        """What a queue that looks empty may still hold; figures that are merely old get time to be renewed."""
         deadline = time.monotonic() + _STATISTICS_S
-        while (count := management.unsettled(queue)) and time.monotonic() < deadline:
+        while (count := management.heard_of(queue)[0]) and time.monotonic() < deadline:
             time.sleep(_LOOK_AGAIN_S)
         return count
 

@@ -1,6 +1,6 @@
 """Looking at a broker: read it, count what is at stake, compare."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from delayctl.topology.changes import Comparison
@@ -9,7 +9,7 @@ from delayctl.topology.errors import StalePlan
 from delayctl.topology.live import Live
 from delayctl.topology.management import Management
 from delayctl.topology.model import Exchange, Reference, Topology
-from delayctl.topology.plan import Change, Plan, Replace
+from delayctl.topology.plan import Change, Delete, Plan, Replace
 from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.wording import plural
 
@@ -20,8 +20,9 @@ def make_plan(
     """Read the virtual host and plan what turns it into `desired`."""
     live = _read(management, desired.prefix, (exchange.name for exchange in desired.exchanges), desired.existing)
     both = Comparison(desired, live)
-    if any(_replaced_exchanges(both.changes)):
-        live = _with_all_bindings(live, both.changes, management)
+    if going := _exchanges_that_go(both.changes):
+        # Bindings to exclusive queues are in no definitions, and go with their exchange.
+        live = replace(live, bindings=live.bindings.union(*map(management.bindings_of, going)))
         both = Comparison(desired, live)
     if names := at_stake(both):
         live = replace(live, backlog={name: broker.backlog(name) for name in sorted(names)})
@@ -34,7 +35,6 @@ def check_fresh(plan: Plan, management: Management, broker: RabbitBroker) -> Non
     if not plan.writes:
         return
     live = _read(management, plan.prefix, plan.intent.exchanges, plan.existing)
-    live = _with_all_bindings(live, plan.changes, management)
     if fingerprint(plan.intent, plan.existing, live) != plan.fingerprint:
         raise StalePlan("the broker has changed since the plan was made", fix="plan again, and look at it again")
     for name in sorted(plan.counted_on_empty & live.queues.keys()):
@@ -50,11 +50,7 @@ def _read(management: Management, prefix: str, exchanges: Iterable[str], existin
     return management.read(prefix, {*exchanges, *referred})
 
 
-def _replaced_exchanges(changes: Iterable[Change]) -> Iterator[str]:
-    return (c.before.name for c in changes if isinstance(c, Replace) and isinstance(c.before, Exchange))
-
-
-def _with_all_bindings(live: Live, changes: Iterable[Change], management: Management) -> Live:
-    """Add the bindings to exclusive queues, which are in no definitions, where an exchange would take them along."""
-    found = (management.bindings_of(name) for name in _replaced_exchanges(changes))
-    return replace(live, bindings=live.bindings.union(*found))
+def _exchanges_that_go(changes: Iterable[Change]) -> list[str]:
+    """The exchanges that are deleted, be it to be declared anew."""
+    gone = (c.before if isinstance(c, Replace) else c.resource for c in changes if isinstance(c, Replace | Delete))
+    return [resource.name for resource in gone if isinstance(resource, Exchange)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.support.rabbit import Rabbit
 
@@ -242,3 +243,29 @@ def test_an_exit_that_became_internal_is_replaced(rabbit: Rabbit, file: str) -> 
     assert "-/+ exchange delay.exchange\n        internal: True → False" in planned.out
     assert ran.code == 0
     assert rabbit.definitions() == before
+
+
+def test_a_message_that_somebody_holds_without_acking_keeps_its_queue(rabbit: Rabbit, file: str) -> None:
+    """Neither ready nor with a consumer: only the broker's figures know of it."""
+    rabbit.publish("delay.5m.exchange", "order.created", "taken")
+    until(lambda: rabbit.queue("delay.5m.queue").get("messages") == 1, 15)
+    with rabbit.channel() as channel:
+        channel.basic_get("delay.5m.queue", auto_ack=False)
+        ran = rabbit.delayctl("destroy", file, "--yes")
+
+    assert ran.code == 3
+    assert "! queue delay.5m.queue: holds 1 message that would be lost" in ran.out
+    rabbit.await_ready("delay.5m.queue", 1)
+
+
+def test_an_exchange_with_bindings_to_exclusive_queues_goes_only_by_name(rabbit: Rabbit, file: str) -> None:
+    """Destroy refuses it with the reason, and can be told."""
+    with rabbit.channel() as channel:
+        mine = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(mine, "orders.exchange", "#")
+        kept = rabbit.delayctl("destroy", file, "--yes")
+        gone = rabbit.delayctl("destroy", file, "--yes", "--accept-loss", "orders.exchange")
+
+    assert kept.code == 3
+    assert "! exchange orders.exchange: 1 binding of others would go with it" in kept.out
+    assert gone.code == 0

@@ -141,6 +141,6 @@ def test_an_interrupted_apply_says_so_and_is_completed_by_the_next(rabbit: Rabbi
     completed = rabbit.delayctl("apply", file, "--yes")
 
     assert process.returncode == 3
-    assert err.strip() == "Stopped half-way. Apply the file again to complete it."
+    assert err.strip() == "Stopped half-way. Run it again to complete it; a saved plan has to be made anew."
     assert completed.code == 0
     assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0

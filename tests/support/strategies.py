@@ -1,5 +1,7 @@
 """Hypothesis strategies for valid topologies: whatever they make, a file can say."""
 
+from dataclasses import replace
+
 from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.model import EXCHANGE_TYPES, OVERFLOWS, QUEUE_TYPES, Arguments, Kind, freeze_arguments
@@ -182,12 +184,14 @@ def routes(
     keys = routing_keys
     if source and source.type == "direct":
         keys = keys.filter(lambda key: PATTERN_WORDS.isdisjoint(key.split(".")))
-    return RouteSpec(
+    route = RouteSpec(
         keys=tuple(draw(st.lists(keys, min_size=1, max_size=3, unique=True))),
         targets=tuple(draw(st.lists(_targets(exchanges, queues), min_size=1, max_size=3, unique=True))),
         source=source.name if source else None,
         level=draw(st.none() | st.just(level)) if source else level,
     )
+    circles = route.source is not None and Target("exchange", route.source) in route.targets
+    return replace(route, level=None) if circles else route
 
 
 def _targets(exchanges: tuple[ExchangeSpec, ...], queues: tuple[QueueSpec, ...]) -> st.SearchStrategy[Target]:

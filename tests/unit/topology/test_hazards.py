@@ -11,6 +11,7 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, 
 from delayctl.topology.order import delays_on
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update
 from delayctl.topology.record import Record
+from delayctl.topology.spec import RouteSpec, Target
 
 from tests.support.examples import live_of, shop
 
@@ -298,7 +299,6 @@ def test_a_shorter_delay_is_warned_about() -> None:
     [
         Update(policy(message_ttl=60_000), policy(message_ttl=300_000), (), 0),
         Create(WAY_OUT, 0),
-        replaced("orders.queue"),
         deleted("delay.5m.queue"),
     ],
 )
@@ -362,3 +362,41 @@ def test_fewer_bytes_than_before_would_let_messages_out_early() -> None:
         "delay.5m.queue holds 3 messages: what is above the new max-length-bytes would leave early"
     ]
     assert diff(live=replace(live, backlog={}), desired=desired).refusals == ()
+
+
+def test_messages_that_came_without_a_ttl_are_warned_about() -> None:
+    """A policy that comes back gives a TTL to what comes then, and to nothing that waits already."""
+    live = replace(live_of(POLICY_SHOP, {"delay.5m.queue": 2}), policies=())
+
+    assert [warning.partition(":")[0] for warning in diff(POLICY_SHOP, live).warnings] == [
+        "delay.5m.queue holds 2 messages that may have come without a TTL"
+    ]
+
+
+def test_nothing_new_is_led_into_a_queue_that_would_lose_it() -> None:
+    """While a queue without dead-lettering can't be replaced, no binding leads into it."""
+    live = live_of(SHOP, {"delay.5m.queue": 1})
+    queues = {**live.queues, "delay.5m.queue": Queue("delay.5m.queue")}
+    live = replace(live, queues=queues, bindings=live.bindings - {INTO_QUEUE})
+
+    plan = diff(SHOP, live)
+
+    assert plan.changes == ()
+    assert [(refusal.subject, refusal.reason) for refusal in plan.refusals] == [
+        ("queue delay.5m.queue", "holds 1 message that would be lost"),
+        (
+            "binding delay.5m.exchange → delay.5m.queue",
+            "delay.5m.queue is not as it should be: what enters it would be lost, early or late",
+        ),
+    ]
+
+
+def test_a_way_out_with_a_successor_can_go_while_messages_wait() -> None:
+    """What waits finds the new queue by the same key."""
+    moved = shop(
+        "1m 5m", routes=(RouteSpec(("order.created",), (Target("queue", "new.queue"),), "orders.exchange", "5m"),)
+    )
+
+    plan = diff(moved, live_of(SHOP, {"delay.5m.queue": 1}))
+
+    assert Delete(WAY_OUT, plan.changes[-1].stage) == plan.changes[-1]
