@@ -144,10 +144,13 @@ def _programs() -> dict[str, str]:
         return env
     root = apt.unpacked("docker", ["docker.io", "iptables"])
     _link_iptables(root)
-    env["PATH"] = f"{root}/usr/bin:{root}/usr/sbin:{root}/usr/libexec/docker:{env['PATH']}"
-    for folder in root.glob("usr/lib/*-linux-gnu*"):
+    places = ("usr/bin", "usr/sbin", "usr/libexec/docker", "bin", "sbin")
+    env["PATH"] = ":".join([*(f"{root}/{place}" for place in places), env["PATH"]])
+    # Some packages still unpack to /lib, which an installed system merges into /usr/lib.
+    for folder in (*root.glob("lib/*-linux-gnu*"), *root.glob("usr/lib/*-linux-gnu*")):
         env["LD_LIBRARY_PATH"] = f"{folder}:{env.get('LD_LIBRARY_PATH', '')}".rstrip(":")
-        env["XTABLES_LIBDIR"] = str(folder / "xtables")
+    for folder in root.glob("usr/lib/*-linux-gnu*/xtables"):
+        env["XTABLES_LIBDIR"] = str(folder)
     return env
 
 
