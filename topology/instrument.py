@@ -11,7 +11,6 @@ from jinja2.visitor import NodeTransformer
 
 # Characters that YAML does not allow, so that no text of a user's own looks like a mark.
 BEGIN, END = "\x01", "\x02"
-TEXT, VALUE = "t", "v"  # Text of the template has its line breaks in the file, a value has not.
 
 _CALL = 10  # A call costs about as much as ten turns of a loop.
 
@@ -36,9 +35,11 @@ class _Instrument(NodeTransformer):
         self._captured = 0
 
     def visit_Output(self, node: nodes.Output) -> nodes.Output:
-        """Mark where each line of the text comes from."""
+        """Weigh what is written, and mark where each line of the text comes from."""
         self.generic_visit(node)
-        if not self._captured:
+        if self._captured:
+            node.nodes = [child if _is_text(child) else _filtered(child, "spelt!") for child in node.nodes]
+        else:
             node.nodes = _marked(node.nodes)
         return node
 
@@ -101,15 +102,30 @@ class _Instrument(NodeTransformer):
         return node
 
 
+def mark(line: int) -> str:
+    """Says that what follows was written by this line of the file."""
+    return f"{BEGIN}{line}{END}"
+
+
 def _marked(children: list[nodes.Expr]) -> list[nodes.Expr]:
-    """The parts of an output, each behind a mark that says what it is and which line it begins at."""
+    """The parts of an output, with a mark wherever counting line breaks would not lead to the line of the file."""
     marked: list[nodes.Expr] = []
+    counted = None
     for child in children:
+        line = child.lineno
+        if line != counted:
+            marked.append(nodes.TemplateData(mark(line), lineno=line))
         if isinstance(child, nodes.TemplateData):
-            marked.append(nodes.TemplateData(f"{BEGIN}{TEXT}{child.lineno}{END}{child.data}", lineno=child.lineno))
+            marked.append(child)
+            counted = line + child.data.count("\n")  # Jinja2 writes every line break like this.
         else:
-            marked += (nodes.TemplateData(f"{BEGIN}{VALUE}{child.lineno}{END}", lineno=child.lineno), child)
+            marked.append(_filtered(child, "written!", nodes.Const(line, lineno=line)))
+            counted = line
     return marked
+
+
+def _is_text(node: nodes.Expr) -> bool:
+    return isinstance(node, nodes.TemplateData)
 
 
 def _turn(node: nodes.For | nodes.Macro | nodes.CallBlock, turns: int) -> nodes.Stmt:

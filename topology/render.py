@@ -2,20 +2,18 @@
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 from delayctl.topology.errors import InvalidTopology, Location
-from delayctl.topology.instrument import BEGIN, END, TEXT, VALUE, instrument
+from delayctl.topology.instrument import BEGIN, END, instrument, mark
+from delayctl.topology.lines import last_line, lines_after
 from delayctl.topology.sandbox import Sandbox
 from delayctl.topology.template_errors import problems_of
 from jinja2 import Template
 
-LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # What YAML counts as the end of a line.
-_YAML_ONLY = re.compile("[\x85\u2028\u2029]")  # To an editor the line goes on.
 _TEMPLATE = re.compile(r"\{[{%#]")
-_MARK = re.compile(f"{BEGIN}([{TEXT}{VALUE}])([0-9]+){END}")
+_MARK = re.compile(f"{BEGIN}([0-9]+){END}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Rendered:
     @classmethod
     def untouched(cls, file: str, text: str) -> "Rendered":
         """Text that was no template."""
-        return cls(file, text, (1, *_lines_after(TEXT, 1, text)))
+        return cls(file, text, (1, *lines_after(1, text)))
 
     def location(self, rendered_line: int) -> Location:
         """Where in the file a line of the rendered text comes from; both count from 1."""
@@ -59,26 +57,15 @@ def _compile(environment: Sandbox, text: str) -> Template:
 
 def _unmark(file: str, marked: str) -> Rendered:
     """Take the marks out; a line belongs to the line of the file that wrote its first visible character."""
-    first, *marks = _MARK.split(marked)
-    pieces, numbers, is_blank = [first], [1], True
-    for kind, begin, piece in zip(marks[::3], map(int, marks[1::3]), marks[2::3], strict=True):
-        pieces.append(piece)
+    pieces = _MARK.split(f"{mark(1)}{marked}")[1:]
+    numbers, is_blank = [1], True
+    for begin, piece in zip(map(int, pieces[::2]), pieces[1::2], strict=True):
         if is_blank:
             numbers[-1] = begin
-        if piece.isprintable():  # And so without any line break.
-            is_blank = is_blank and not piece.strip(" ")
-            continue
-        following = _lines_after(kind, begin, piece)
-        numbers += following
-        is_blank = (is_blank or bool(following)) and not piece.rpartition("\n")[2].strip(" ")
-    return Rendered(file, "".join(pieces), tuple(numbers))
-
-
-def _lines_after(kind: str, begin: int, piece: str) -> Sequence[int]:
-    """For each line break of a piece, the line of the file that follows it."""
-    breaks = LINE_BREAK.findall(piece)
-    if kind == VALUE:
-        return [begin] * len(breaks)
-    if not _YAML_ONLY.search(piece):
-        return range(begin + 1, begin + 1 + len(breaks))
-    return [begin + count for count in accumulate(not _YAML_ONLY.match(line_break) for line_break in breaks)]
+        last = piece
+        if not piece.isprintable():  # It may have line breaks.
+            numbers += lines_after(begin, piece)
+            last = last_line(piece)
+            is_blank = is_blank or last != piece
+        is_blank = is_blank and not last.strip(" ")
+    return Rendered(file, "".join(pieces[1::2]), tuple(numbers))

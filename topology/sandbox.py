@@ -19,6 +19,8 @@ from delayctl.topology.budget import (
     weigh,
     weigh_growth,
 )
+from delayctl.topology.instrument import mark
+from delayctl.topology.lines import LINE_BREAK
 from jinja2 import StrictUndefined, Undefined, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
@@ -46,7 +48,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         self._budget = Budget()
         # Not optimized: an error in a constant expression must be raised where it stands, not while compiling.
-        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=self._written)
+        super().__init__(undefined=StrictUndefined, keep_trailing_newline=True, optimized=False)
         self.globals = {"range": _range}
         self.filters = {
             **{name: FILTERS[name] for name in _LOOKING},
@@ -57,7 +59,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             # The names that instrument.py puts into the tree; no template can spell them.
             "made!": self._made,
             "joined!": self._joined,
+            "spelt!": self._spelt,
             "turn!": self._turn,
+            "written!": self._written,
         }
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -81,9 +85,20 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """What an attribute is that must not be reached; of a name without a value, that name."""
         return obj if isinstance(obj, Undefined) else super().unsafe_undefined(obj, attribute)
 
-    def _written(self, value: Any) -> Any:
+    # These are given the context, so that the compiler does not take what they make for constants.
+    @pass_context
+    def _spelt(self, _context: Context, value: Any) -> Any:
         self._budget.write(weigh(value))
         return _spell(value)
+
+    @pass_context
+    def _written(self, _context: Context, value: Any, line: int) -> Any:
+        """A value as text; what it breaks into belongs to the one line of the file that wrote it."""
+        self._budget.write(weigh(value))
+        text = _spell(value)
+        if isinstance(text, str) and not text.isprintable():
+            return LINE_BREAK.sub(rf"\g<0>{mark(line)}", text)
+        return text
 
     def _made(self, value: Any) -> Any:
         """A value that was just made, if it is of a reasonable size."""
@@ -96,7 +111,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     @pass_context
     def _turn(self, _context: Context, letters: int, turns: int) -> None:
-        # Given the context, so that the compiler does not take it for a constant.
         self._budget.turn(turns, letters)
 
     def _formatted(self, text: object, *args: object, **kwargs: object) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 from delayctl.topology.errors import DelayctlError, InvalidTopology, Problem
-from delayctl.topology.render import LINE_BREAK, Rendered
+from delayctl.topology.lines import LINE_BREAK
+from delayctl.topology.render import Rendered
 from delayctl.topology.source_errors import explain
 from delayctl.topology.wording import shorten
 
@@ -91,7 +92,8 @@ class _Builder:
 
     def __init__(self, rendered: Rendered) -> None:
         self._rendered = rendered
-        self._root: Node | None = None
+        self._may_merge = "<<" in rendered.text
+        self._children: list[Node] = []  # Of the innermost collection that is open; of the document, its one root.
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int]] = {}  # Each with the number of nodes it stands for.
         self._count = 0  # Nodes so far, those that aliases stand for counted again.
@@ -99,69 +101,70 @@ class _Builder:
 
     def build(self) -> Node:
         """The root of the document."""
-        steps = {
-            yaml.ScalarEvent: self._scalar,
-            yaml.MappingStartEvent: self._mapping,
-            yaml.SequenceStartEvent: self._sequence,
-            yaml.MappingEndEvent: self._close,
-            yaml.SequenceEndEvent: self._close,
-            yaml.AliasEvent: self._alias,
-            yaml.DocumentStartEvent: self._document,
-        }
         loader = _LOADER(self._rendered.text)
         next_event = loader.get_event
         try:
-            while not isinstance(event := next_event(), yaml.StreamEndEvent):
-                if step := steps.get(type(event)):
-                    step(event)
+            while True:
+                event = next_event()
+                kind = type(event)
+                # In the order of how often they come: most of a file are scalars.
+                if kind is yaml.ScalarEvent:
+                    text = event.value
+                    is_plain = not event.style
+                    value = resolve_plain(text) if is_plain else text
+                    self._add(event, ScalarNode(event.start_mark.line + 1, value, text, is_plain))
+                elif kind is yaml.MappingStartEvent:
+                    self._enter(event, MapNode(event.start_mark.line + 1))
+                elif kind is yaml.SequenceStartEvent:
+                    self._enter(event, ListNode(event.start_mark.line + 1))
+                elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                    self._leave()
+                elif kind is yaml.AliasEvent:
+                    self._alias(event)
+                elif kind is yaml.DocumentStartEvent:
+                    self._document(event)
+                elif kind is yaml.StreamEndEvent:
+                    break
         finally:
             loader.dispose()
-        return self._root if self._root is not None else ScalarNode(1, None, "")
+        return self._children[0] if self._children else ScalarNode(1, None, "")
 
     def _document(self, event: Any) -> None:
-        if self._root is not None:
+        if self._children:
             fix = "keep one document in a file: remove the '---'"
             raise self._invalid(event.start_mark.line + 1, "a second document begins", fix)
 
-    def _scalar(self, event: Any) -> None:
-        text = event.value
-        is_plain = not event.style
-        value = resolve_plain(text) if is_plain else text
-        self._add(event, ScalarNode(event.start_mark.line + 1, value, text, is_plain))
-
-    def _mapping(self, event: Any) -> None:
-        self._enter(event, MapNode(event.start_mark.line + 1))
-
-    def _sequence(self, event: Any) -> None:
-        self._enter(event, ListNode(event.start_mark.line + 1))
-
-    def _enter(self, event: Any, node: MapNode | ListNode) -> None:
-        self._add(event, node)
-        self._open.append(_Open(node, event.anchor, self._count))
-        if len(self._open) > MAX_DEPTH:
-            message = f"nested deeper than {MAX_DEPTH} levels"
-            raise self._invalid(node.line, message, "a topology needs five: remove brackets or dashes")
-
     def _add(self, event: Any, node: Node) -> None:
+        self._count += 1
+        self._children.append(node)
         if event.tag is not None and event.tag != "!":
             fix = "remove it, or put the value in quotes if the ! belongs to it"
             raise self._invalid(
                 node.line, f"the tag {shorten(event.tag.replace(_YAML_TAGS, '!!'))} is not allowed", fix
             )
-        if self._open:
-            self._open[-1].add(node)
-        else:
-            self._root = node
-        self._count += 1
         if event.anchor:
             self._anchors[event.anchor] = node, 1
 
-    def _close(self, _event: Any) -> None:
+    def _enter(self, event: Any, node: MapNode | ListNode) -> None:
+        self._add(event, node)
+        self._open.append(_Open(node, event.anchor, self._count, self._children))
+        self._children = []
+        if len(self._open) > MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels"
+            raise self._invalid(node.line, message, "a topology needs five: remove brackets or dashes")
+
+    def _leave(self) -> None:
         closed = self._open.pop()
-        if closed.has_merges and isinstance(closed.node, MapNode):
-            self._merge(closed.node)
-        if closed.anchor and self._anchors[closed.anchor][0] is closed.node:
-            self._anchors[closed.anchor] = closed.node, self._count - closed.since + 1
+        node, children = closed.node, self._children
+        self._children = closed.siblings
+        if isinstance(node, ListNode):
+            node.items = children
+        else:
+            node.pairs = list(zip(children[::2], children[1::2], strict=True))
+            if self._may_merge and any(_is_merge(key) for key, _ in node.pairs):
+                self._merge(node)
+        if closed.anchor and self._anchors[closed.anchor][0] is node:
+            self._anchors[closed.anchor] = node, self._count - closed.since + 1
 
     def _alias(self, event: Any) -> None:
         line, anchor = event.start_mark.line + 1, event.anchor
@@ -176,7 +179,7 @@ class _Builder:
         if self._aliased > MAX_ALIASED:
             message = f"the aliases up to *{anchor} stand for more than {MAX_ALIASED:,} values"
             raise self._invalid(line, message, "use fewer aliases, or a template loop")
-        self._open[-1].add(node)
+        self._children.append(node)
 
     def _merge(self, node: MapNode) -> None:
         """Work in merge keys (`<<: *defaults`): a mapping's own keys win, then the first that is merged."""
@@ -199,27 +202,14 @@ class _Builder:
         return InvalidTopology([Problem(message, self._rendered.location(line), fix)])
 
 
+@dataclass(slots=True)
 class _Open:
     """A collection that is still being read."""
 
-    __slots__ = ("_key", "anchor", "has_merges", "node", "since")
-
-    def __init__(self, node: ListNode | MapNode, anchor: str | None, since: int) -> None:
-        self.node = node
-        self.anchor = anchor
-        self.since = since
-        self.has_merges = False
-        self._key: Node | None = None
-
-    def add(self, node: Node) -> None:
-        if isinstance(self.node, ListNode):
-            self.node.items.append(node)
-        elif self._key is not None:
-            self.node.pairs.append((self._key, node))
-            self._key = None
-        else:
-            self._key = node
-            self.has_merges = self.has_merges or _is_merge(node)
+    node: ListNode | MapNode
+    anchor: str | None
+    since: int
+    siblings: list[Node]  # Itself and what stands before it in the same collection.
 
 
 def _is_merge(key: Node) -> bool:

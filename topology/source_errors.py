@@ -2,7 +2,8 @@
 
 import yaml
 from delayctl.topology.errors import Problem
-from delayctl.topology.render import LINE_BREAK, Rendered
+from delayctl.topology.lines import LINE_BREAK
+from delayctl.topology.render import Rendered
 from delayctl.topology.wording import quoted
 
 _INVISIBLE = ("\x85", "\u2028", "\u2029")

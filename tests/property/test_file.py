@@ -5,9 +5,10 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import InvalidTopology, Problem
 from delayctl.topology.expand import expand
 from delayctl.topology.layout import scalar
+from delayctl.topology.lines import LINE_BREAK
 from delayctl.topology.model import Queue, freeze_arguments
 from delayctl.topology.parse import read_spec
-from delayctl.topology.render import LINE_BREAK, Rendered, render
+from delayctl.topology.render import Rendered, render
 from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
 from delayctl.topology.write import write_spec
