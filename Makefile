@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 # As root, where no Docker engine answers, the tests start one of their own for as long as they run.
 export DELAYCTL_START_DOCKER ?= 1
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types conformance bench bench-perftest clean
 
 help:           ## Show what there is.
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -22,11 +22,22 @@ lint: .venv/ready  ## Check style and format.
 types: .venv/ready  ## Check types.
 	scripts/typecheck
 
-bench: .venv/ready  ## Measure, side by side, and write benchmarks/RESULTS.md.
-	$(PYTHON) -m benchmarks
+conformance: .venv/ready  ## Hold explain against real brokers, 500 generated networks on each.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_EXAMPLES=$${DELAYCTL_EXAMPLES:-500} $(PYTHON) -m pytest tests/conformance
+
+bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md.
+	$(PYTHON) -m benchmarks $(BENCH)
+
+bench-perftest: .venv/bench  ## The same beside RabbitMQ's PerfTest; needs Java and Maven.
+	$(PYTHON) -m benchmarks --only perftest $(BENCH)
 
 clean:          ## Remove what was built here.
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/ready: pyproject.toml scripts/setup
 	scripts/setup
+
+.venv/bench: .venv/ready
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@

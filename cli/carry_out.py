@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import click
 from delayctl.cli import exit_codes, views
 from delayctl.cli.host import Host, locked
+from delayctl.cli.lint_views import finding_json
 from delayctl.cli.output import tell
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BrokerError
 from delayctl.topology.execute import Outcome, execute
+from delayctl.topology.findings import Finding
 from delayctl.topology.model import Topology
 from delayctl.topology.plan import Plan
 
@@ -33,6 +35,7 @@ class Task:
     source: str
     version: str
     output: str
+    findings: tuple[Finding, ...] = ()
 
     @property
     def is_text(self) -> bool:
@@ -48,19 +51,22 @@ class Task:
         """Print how it ended."""
         if not self.is_text:
             answer = views.plan_json(self.plan, version=self.version)
+            answer["findings"] = list(map(finding_json, self.findings))
             tell(views.to_json_text({**answer, "outcomes": views.outcomes_json(outcomes)}))
         elif self.plan.changes or self.plan.refusals:
             tell(views.applied_text(self.plan, outcomes))
 
 
-def plan_and_carry_out(host: Host, desired: Topology, source: str, manner: Manner) -> int:
+def plan_and_carry_out(
+    host: Host, desired: Topology, source: str, manner: Manner, findings: tuple[Finding, ...] = ()
+) -> int:
     """Plan under the lock where nobody is asked, and before it where somebody is."""
     if not manner.yes:
         made, version = host.plan(desired, manner.accept_loss)
-        return confirm_and_carry_out(host, Task(made, source, version, manner.output), manner)
+        return confirm_and_carry_out(host, Task(made, source, version, manner.output, findings), manner)
     with locked(host, desired.prefix, manner.lock_timeout) as keep_lock:
         made, version = host.plan(desired, manner.accept_loss)
-        task = Task(made, source, version, manner.output)
+        task = Task(made, source, version, manner.output, findings)
         task.show()
         return _carry_out(host, task, keep_lock)
 
@@ -71,16 +77,17 @@ def confirm_and_carry_out(host: Host, task: Task, manner: Manner) -> int:
     if task.plan.writes and not task.plan.is_blocked and not manner.yes:
         if not task.is_text:
             click.echo(views.plan_text(task.plan, source=task.source, version=task.version), err=True)
-        _ask()
+        ask()
     with locked(host, task.plan.prefix, manner.lock_timeout) as keep_lock:
         host.check_fresh(task.plan)
         return _carry_out(host, task, keep_lock)
 
 
-def _ask() -> None:
+def ask(question: str = "Carry out these changes?") -> None:
+    """Ask on a terminal, and stop on a no; where nobody can be asked, --yes has to be given."""
     if not sys.stdin.isatty():
         raise click.UsageError("this asks before it changes anything, and there is no terminal to ask on: give --yes")
-    click.confirm("Carry out these changes?", abort=True, err=True)
+    click.confirm(question, abort=True, err=True)
 
 
 def _carry_out(host: Host, task: Task, keep_lock: Callable[[], None]) -> int:

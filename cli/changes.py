@@ -7,6 +7,8 @@ import click
 from delayctl.cli import exit_codes, views
 from delayctl.cli.carry_out import Manner, Task, confirm_and_carry_out, plan_and_carry_out
 from delayctl.cli.host import host_for, with_what_answers
+from delayctl.cli.lint_views import finding_json
+from delayctl.cli.linting import grave_findings, refuse_errors
 from delayctl.cli.options import (
     DEFAULT_TOPOLOGY,
     Connection,
@@ -22,6 +24,7 @@ from delayctl.topology.diff import empty_topology
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError, PlanUnreadable
 from delayctl.topology.expand import expand
+from delayctl.topology.findings import Finding
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
 
@@ -54,17 +57,20 @@ def plan(
 ) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    host = host_for(connection, connection.vhost_for(spec))
-    made, version = host.plan(expand(spec), accept_loss)
-    click.echo(_shown_plan(made, topology, version, output))
+    host, desired, is_text = host_for(connection, connection.vhost_for(spec)), expand(spec), output == "text"
+    made, version = host.plan(desired, accept_loss)
+    findings = grave_findings(spec, desired, topology, is_text=is_text)
+    click.echo(_shown_plan(made, topology, version, output, findings))
     if out:
+        refuse_errors(findings, topology, is_text=is_text, what="the plan is not saved")
         _save(made, out)
     return exit_codes.CHANGES_PENDING if detailed_exitcode and not made.is_empty else exit_codes.DONE
 
 
-def _shown_plan(made: Plan, source: str, version: str, output: str) -> str:
+def _shown_plan(made: Plan, source: str, version: str, output: str, findings: tuple[Finding, ...]) -> str:
     if output == "json":
-        return views.to_json_text(views.plan_json(made, version=version))
+        answer = {**views.plan_json(made, version=version), "findings": list(map(finding_json, findings))}
+        return views.to_json_text(answer)
     return views.plan_text(made, source=source, version=version)
 
 
@@ -137,13 +143,16 @@ def apply(topology: str | None, plan_file: str | None, no_management: bool, **op
         return _apply_saved(connection, plan_file, manner)
     topology = DEFAULT_TOPOLOGY if topology is None else topology
     spec = spec_from(topology, options)
+    desired, is_text = expand(spec), manner.output == "text"
+    findings = grave_findings(spec, desired, topology, is_text=is_text)
+    refuse_errors(findings, topology, is_text=is_text, what="nothing is applied")
     host = host_for(connection, connection.vhost_for(spec), use_management=not no_management)
     host = host if no_management else with_what_answers(host, spec.prefix)
     if host.management is None:
         click.echo(
             "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True
         )
-    return plan_and_carry_out(host, expand(spec), topology, manner)
+    return plan_and_carry_out(host, desired, topology, manner, findings)
 
 
 @click.command(

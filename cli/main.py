@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.changes import apply, destroy, plan
+from delayctl.cli.consume import consume
+from delayctl.cli.explain import explain
+from delayctl.cli.export import export
+from delayctl.cli.import_ import import_
 from delayctl.cli.offline import init, render, schema, validate
+from delayctl.cli.permissions import permissions
+from delayctl.cli.publish import publish
+from delayctl.cli.status import status
 from delayctl.topology.errors import BadOption, DelayctlError
 
 import delayctl
@@ -32,7 +39,7 @@ def cli() -> None:
     """Delayed messages on RabbitMQ, from one file."""
 
 
-for _command in (init, render, validate, schema, plan, apply, destroy):
+for _command in (init, render, validate, schema, plan, apply, destroy, export, permissions, status, import_, explain, publish, consume):
     cli.add_command(_command)
 
 

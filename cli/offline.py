@@ -1,16 +1,21 @@
-"""Commands that need no broker: init, render, validate, schema."""
+"""Commands that need no broker: init, render, validate (unless asked to look at one), schema."""
 
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
+from delayctl.cli import exit_codes
 from delayctl.cli.inputs import render_file, template_values
-from delayctl.cli.options import output_option, spec_from, template_options, topology_argument
+from delayctl.cli.lint_views import problems_sarif, report_json, report_sarif, report_text
+from delayctl.cli.linting import lint_live, uri_of
+from delayctl.cli.options import connection_from, connection_options, spec_from, template_options, topology_argument
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
+from delayctl.topology.findings import Severity
+from delayctl.topology.lint import RULES, lint
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import DEFAULT_LEVELS, Spec
 from delayctl.topology.wording import plural
@@ -82,28 +87,60 @@ def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str,
 
 
 @click.command(
-    short_help="Check the file without a broker.",
+    short_help="Check the file, and foretell what would go wrong with it.",
     epilog="""\b
 Examples:
   delayctl validate topology.yaml
-  delayctl validate topology.yaml --output json
+  delayctl validate topology.yaml --strict                  # fail on warnings too
+  delayctl validate topology.yaml --live --url amqp://ops@mq.example.com/ --credentials-file ops.yaml
+  delayctl validate topology.yaml --output sarif > delayctl.sarif
+
+\b
+Exit code: 0 when there is no error, 1 when there is one; with --strict a warning counts too.
 """,
 )
 @topology_argument
+@click.option(
+    "--live", is_flag=True, help="Look at the broker as well: policies, permissions, version, memory, messages."
+)
+@click.option("--strict", is_flag=True, help="Fail on warnings, not on errors alone.")
+@click.option("--show-silenced", is_flag=True, help="List what the file silences under lint.ignore.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How the answer is printed.",
+)
 @template_options
-@output_option
-def validate(topology: str, output: str, **options: Any) -> int:
-    """Check TOPOLOGY without a broker; every problem is reported, with line and fix."""
+@connection_options
+def validate(topology: str, *, live: bool, strict: bool, show_silenced: bool, output: str, **options: Any) -> int:
+    """Check TOPOLOGY, without a broker unless --live is given; every problem is reported, with line and fix."""
     try:
         spec = spec_from(topology, options)
     except InvalidTopology as error:
         if output == "text":
             raise
-        click.echo(to_json_text({"valid": False, "problems": problems_json(error)}))
-        return 1
+        is_sarif = output == "sarif"
+        answer = problems_sarif(error.problems, uri_of(topology)) if is_sarif else _invalid_json(error)
+        click.echo(to_json_text(answer))
+        return exit_codes.FAILED
     desired = expand(spec)
-    click.echo(to_json_text(_valid_json(spec, desired)) if output == "json" else _valid_text(topology, spec, desired))
-    return 0
+    report = lint_live(spec, desired, connection_from(options)) if live else lint(spec, desired)
+    match output:
+        case "json":
+            click.echo(to_json_text({**_valid_json(spec, desired), **report_json(report)}))
+        case "sarif":
+            click.echo(to_json_text(report_sarif(report, RULES, uri_of(topology))))
+        case _:
+            findings = report_text(report, topology, show_silenced=show_silenced)
+            click.echo(_valid_text(topology, spec, desired) + (f"\n\n{findings}" if findings else ""))
+    fatal = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+    return exit_codes.FAILED if report.of(*fatal) else exit_codes.DONE
+
+
+def _invalid_json(error: InvalidTopology) -> dict[str, Any]:
+    return {"valid": False, "problems": problems_json(error)}
 
 
 def problems_json(error: InvalidTopology) -> list[dict[str, Any]]:

@@ -48,7 +48,8 @@ def plan_text(plan: Plan, *, source: str, version: str) -> str:
 def _change_lines(change: Change) -> Iterator[str]:
     symbol, colour = _SYMBOLS[type(change)]
     resource = resource_of(change)
-    described = f"  ({_described(resource)})" if isinstance(change, Create) and _described(resource) else ""
+    is_told = isinstance(change, Create) or isinstance(resource, Binding)
+    described = f"  ({_described(resource)})" if is_told and _described(resource) else ""
     loss = "  and loses what it holds" if isinstance(change, Replace | Delete) and change.accept_loss else ""
     yield f"  {click.style(f'{symbol:>3}', fg=colour)} {label(resource)}{described}{loss}"
     if isinstance(change, Update | Replace):
@@ -81,19 +82,30 @@ def _summary(plan: Plan) -> str:
 
 def _described(resource: Resource) -> str:
     match resource:
-        case Exchange():
-            return resource.type + (f", alternate {resource.alternate}" if resource.alternate else "")
+        case Exchange(type=kind, alternate=alternate):
+            return ", ".join([kind, *([f"alternate {alternate}"] if alternate else []), *_unusual(resource)])
         case Queue():
-            return _settings_text(resource.settings)
+            return ", ".join([*_settings_words(resource.settings), *_unusual(resource)])
         case Policy():
             return ", ".join(f"{name} {thaw(value)}" for name, value in resource.definition)
         case Binding():
-            return ""
+            return ", ".join(f"{name}: {_shown(value)}" for name, value in resource.arguments)
         case _:
             assert_never(resource)
 
 
-def _settings_text(settings: Settings) -> str:
+def _unusual(resource: Exchange | Queue) -> Iterator[str]:
+    """What is not as it is with most objects."""
+    if not resource.durable:
+        yield "not durable"
+    if resource.auto_delete:
+        yield "auto-delete"
+    if isinstance(resource, Exchange) and resource.internal:
+        yield "internal"
+    yield from (f"{name} {_shown(value)}" for name, value in resource.extra)
+
+
+def _settings_words(settings: Settings) -> list[str]:
     words = [
         settings.type,
         settings.ttl and f"ttl {settings.ttl}",
@@ -103,7 +115,7 @@ def _settings_text(settings: Settings) -> str:
         settings.dead_letter_strategy,
         settings.dead_letter_exchange and f"then to {settings.dead_letter_exchange}",
     ]
-    return ", ".join(word for word in words if word)
+    return [str(word) for word in words if word]
 
 
 def _shown(value: object) -> str:
@@ -112,7 +124,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Duration):
         return f"{value.ms} ({value})"
     # A text of digits keeps its quotes: the broker tells "60000" from 60000.
-    if isinstance(value, tuple | Table) or (isinstance(value, str) and value.isdecimal()):
+    if isinstance(value, bool | tuple | Table) or (isinstance(value, str) and value.isdecimal()):
         return json.dumps(thaw(value), ensure_ascii=False)
     return str(value)
 
@@ -195,11 +207,18 @@ def resource_json(resource: Resource) -> dict[str, Any]:
                 "name": resource.name,
                 "type": resource.type,
                 "durable": resource.durable,
+                "auto_delete": resource.auto_delete,
                 "internal": resource.internal,
                 "arguments": exchange_arguments(resource),
             }
         case Queue():
-            return {"kind": "queue", "name": resource.name, "arguments": queue_arguments(resource)}
+            return {
+                "kind": "queue",
+                "name": resource.name,
+                "durable": resource.durable,
+                "auto_delete": resource.auto_delete,
+                "arguments": queue_arguments(resource),
+            }
         case Policy():
             definition = {name: thaw(value) for name, value in resource.definition}
             return {"kind": "policy", "name": resource.name, "pattern": resource.pattern, "definition": definition}

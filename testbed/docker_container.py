@@ -33,8 +33,15 @@ disk_free_limit.absolute = 50MB
 @contextmanager
 def any_container() -> Iterator[RunningBroker]:
     """Run the broker on the engine that answers or on a private one, of an image that is pulled or built."""
-    with engine() as found, _running(found, any_image) as broker:
+    with engine() as found, _running(found, any_image) as (_, broker):
         yield broker
+
+
+@contextmanager
+def held_container() -> Iterator[tuple[DockerContainer, RunningBroker]]:
+    """Run the broker as `any_container` does, and hand over the container too, to be killed and started again."""
+    with engine() as found, _running(found, any_image) as held:
+        yield held
 
 
 @contextmanager
@@ -43,7 +50,7 @@ def ready_container() -> Iterator[RunningBroker]:
     found = find_engine()
     if found is None:
         raise BrokerUnavailable("container: no Docker engine answers")
-    with _running(found, ready_image) as broker:
+    with _running(found, ready_image) as (_, broker):
         yield broker
 
 
@@ -55,7 +62,9 @@ def prepare() -> None:
 
 
 @contextmanager
-def _running(found: Engine, choose: Callable[[docker.DockerClient, Engine], str]) -> Iterator[RunningBroker]:
+def _running(
+    found: Engine, choose: Callable[[docker.DockerClient, Engine], str]
+) -> Iterator[tuple[DockerContainer, RunningBroker]]:
     with _refusals_explained(), found.client() as client:
         sweep(client)
         image = choose(client, found)
@@ -63,8 +72,8 @@ def _running(found: Engine, choose: Callable[[docker.DockerClient, Engine], str]
     with _refusals_explained():
         network.create()
     try:
-        with _container(found, image, network) as broker:
-            yield broker
+        with _container(found, image, network) as held:
+            yield held
     finally:
         network.remove()
         # testcontainers leaves this connection open.
@@ -72,7 +81,7 @@ def _running(found: Engine, choose: Callable[[docker.DockerClient, Engine], str]
 
 
 @contextmanager
-def _container(found: Engine, image: str, network: Network) -> Iterator[RunningBroker]:
+def _container(found: Engine, image: str, network: Network) -> Iterator[tuple[DockerContainer, RunningBroker]]:
     # The container that cleans up after testcontainers comes from a registry; `sweep` does that work here.
     testcontainers_config.ryuk_disabled = True
     ports = free_ports(2)
@@ -82,7 +91,7 @@ def _container(found: Engine, image: str, network: Network) -> Iterator[RunningB
             container.start()
         amqp_port, management_port = ports
         url, management_url = f"amqp://guest:guest@{LOOPBACK}:{amqp_port}/", f"http://{LOOPBACK}:{management_port}"
-        yield _ready(container, url, management_url)
+        yield container, _ready(container, url, management_url)
     finally:
         container.stop()
 

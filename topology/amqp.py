@@ -162,12 +162,9 @@ def _translated(error: Exception, access: Access) -> BrokerError:
     code, text = getattr(cause, "reply_code", None), getattr(cause, "reply_text", "") or ""
     user, vhost = access.credentials.username, access.vhost or "/"
     if isinstance(cause, pika.exceptions.AuthenticationError | pika.exceptions.ProbableAuthenticationError):
-        return AuthenticationFailed(
-            f"the broker at {access.address} refuses user '{user}' or the password",
-            fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file; guest may log in from localhost only",
-        )
+        return wrong_password(access)
     if isinstance(cause, pika.exceptions.ProbableAccessDeniedError) or code == 530:
-        return _vhost_trouble(str(cause), vhost, user)
+        return vhost_trouble(str(cause), vhost, user)
     if code == 403:
         return NotPermitted(
             f"user '{user}' is not permitted: {_readable(text)}",
@@ -178,10 +175,26 @@ def _translated(error: Exception, access: Access) -> BrokerError:
             fix = "change the file to match, or apply with the management API, which replaces what is empty"
             return Refused(difference, code=code, fix=fix)
         return Refused(_readable(text) or f"the broker answered {code}", code=code)
-    return _unreachable(cause, access)
+    if "transient_nonexcl_queues" in text:
+        # RabbitMQ closes the whole connection (541) over it.
+        return Refused(
+            "this broker takes no queues that don't survive its restart",
+            code=code,
+            fix="write durable: true, or let an administrator set deprecated_features.permit.transient_nonexcl_queues = true",
+        )
+    return unreachable(cause, access)
 
 
-def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
+def wrong_password(access: Access) -> AuthenticationFailed:
+    """The broker does not let us in."""
+    return AuthenticationFailed(
+        f"the broker at {access.address} refuses user '{access.credentials.username}' or the password",
+        fix="check the user and password in --url, DELAYCTL_USERNAME/DELAYCTL_PASSWORD or --credentials-file; guest may log in from localhost only",
+    )
+
+
+def vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
+    """The virtual host is not there, full, or closed to us."""
     if "limit" in text:
         return Unreachable(
             f"the broker takes no more connections: {text}", fix="close some, or let an administrator raise the limit"
@@ -197,7 +210,8 @@ def _vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
     )
 
 
-def _unreachable(cause: BaseException, access: Access) -> Unreachable:
+def unreachable(cause: BaseException, access: Access) -> Unreachable:
+    """No connection, or none any more."""
     # Of what an error carries, such as (320, "CONNECTION_FORCED …"), the text says most.
     text = next((arg for arg in cause.args if isinstance(arg, str)), str(cause)) or type(cause).__name__
     if "certificate required" in text or "CERTIFICATE_REQUIRED" in text:

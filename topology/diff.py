@@ -165,7 +165,7 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
     policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
     has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
     # Nobody else has a say in how delays wait, nor in how long lost messages are kept.
-    strict = desired.delay_queues | {Names(desired.prefix).unrouted_queue()}
+    strict = desired.delay_queues | ({Names(desired.prefix).unrouted_queue()} if desired.levels else set())
     for queue in desired.queues if has_strangers else ():
         drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
         if drift:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from delayctl.topology.arguments import policy_settings
-from delayctl.topology.model import Policy, Queue, Settings
+from delayctl.topology.arguments import ALTERNATE_EXCHANGE, policy_settings
+from delayctl.topology.model import Exchange, Policy, Queue, Settings
 
 _SMALLEST_WINS = frozenset({"ttl", "max_length", "max_bytes", "expires"})
 _FIELDS = tuple(field.name for field in fields(Settings) if field.name != "type")
 _APPLIES_TO_QUEUE = {"queues", "all"}
+_APPLIES_TO_EXCHANGE = {"exchanges", "all"}
 _DEFAULTS = {"overflow": "drop-head", "dead_letter_strategy": "at-most-once", "type": "classic"}
 
 
@@ -47,6 +48,16 @@ def winner(queue: Queue, policies: Iterable[Policy]) -> Policy | None:
     return max(matching, key=lambda policy: policy.priority, default=None)
 
 
+def alternate_in_force(exchange: Exchange, policies: Iterable[Policy]) -> str | None:
+    """The alternate exchange that counts: the exchange's own, else that of the one policy that applies to it."""
+    if exchange.alternate is not None:
+        return exchange.alternate
+    matching = [p for p in policies if p.apply_to in _APPLIES_TO_EXCHANGE and _names(p, exchange.name)]
+    applied = max(matching, key=lambda policy: policy.priority, default=None)
+    alternate = dict(applied.definition).get(ALTERNATE_EXCHANGE) if applied else None
+    return alternate if isinstance(alternate, str) else None
+
+
 def default_of(field: str) -> str | None:
     """What the broker does where this setting is not given."""
     return _DEFAULTS.get(field)
@@ -61,8 +72,12 @@ def _matches(policy: Policy, queue: Queue) -> bool:
     kind = f"{queue.settings.type or 'classic'}_queues"
     if policy.apply_to not in _APPLIES_TO_QUEUE and policy.apply_to != kind:
         return False
+    return _names(policy, queue.name)
+
+
+def _names(policy: Policy, name: str) -> bool:
     compiled = _compiled(policy.pattern)
-    return compiled is not None and compiled.search(queue.name) is not None
+    return compiled is not None and compiled.search(name) is not None
 
 
 @lru_cache(maxsize=4096)

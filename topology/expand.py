@@ -16,7 +16,7 @@ from delayctl.topology.model import (
     thaw,
 )
 from delayctl.topology.names import Names
-from delayctl.topology.spec import LevelSpec, QueueSpec, RouteSpec, Spec
+from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec, RouteSpec, Spec
 
 
 def expand(spec: Spec) -> Topology:
@@ -26,13 +26,12 @@ def expand(spec: Spec) -> Topology:
         Level(level.name, level.ttl, names.entrance(level.name), names.delay_queue(level.name)) for level in spec.levels
     )
     exchanges = [
-        Exchange(names.exit(), "topic", alternate=names.unrouted_exchange()),
-        Exchange(names.unrouted_exchange(), "fanout"),
+        *(_exit_and_net(names) if levels else ()),
         *(Exchange(level.entrance, "fanout") for level in levels),
-        *(Exchange(e.name, e.type or "topic", alternate=e.alternate) for e in spec.exchanges if not e.existing),
+        *(_business_exchange(exchange) for exchange in spec.exchanges if not exchange.existing),
     ]
     queues = [
-        Queue(names.unrouted_queue()),
+        *([Queue(names.unrouted_queue())] if levels else ()),
         *(_delay_queue(level, names, spec) for level in spec.levels),
         *(_business_queue(queue) for queue in spec.queues if not queue.existing),
     ]
@@ -45,6 +44,25 @@ def expand(spec: Spec) -> Topology:
         bindings=sorted_bindings(_bindings(spec, levels, names)),
         policies=tuple(_policy(level, names, spec) for level in spec.levels) if spec.settings == "policy" else (),
         existing=_existing(spec),
+    )
+
+
+def _exit_and_net(names: Names) -> tuple[Exchange, ...]:
+    return (
+        Exchange(names.exit(), "topic", alternate=names.unrouted_exchange()),
+        Exchange(names.unrouted_exchange(), "fanout"),
+    )
+
+
+def _business_exchange(exchange: ExchangeSpec) -> Exchange:
+    return Exchange(
+        exchange.name,
+        exchange.type or "topic",
+        exchange.alternate,
+        exchange.durable,
+        exchange.auto_delete,
+        exchange.internal,
+        exchange.arguments,
     )
 
 
@@ -77,18 +95,18 @@ def _policy(level: LevelSpec, names: Names, spec: Spec) -> Policy:
 
 def _business_queue(queue: QueueSpec) -> Queue:
     if queue.type is None and not queue.arguments:
-        return Queue(queue.name)
+        return Queue(queue.name, durable=queue.durable, auto_delete=queue.auto_delete)
     arguments: dict[str, object] = {name: thaw(value) for name, value in queue.arguments}
     if queue.type:
         arguments["x-queue-type"] = queue.type
     settings, extra = split_arguments(arguments)
-    return Queue(queue.name, settings, extra=extra)
+    return Queue(queue.name, settings, queue.durable, queue.auto_delete, extra)
 
 
 def _bindings(spec: Spec, levels: tuple[Level, ...], names: Names) -> list[Binding]:
     entrances = {level.name: level.entrance for level in levels}
     types = {exchange.name: exchange.type for exchange in spec.exchanges}
-    bindings = [Binding(names.unrouted_exchange(), "queue", names.unrouted_queue())]
+    bindings = [Binding(names.unrouted_exchange(), "queue", names.unrouted_queue())] if levels else []
     bindings += [Binding(level.entrance, "queue", level.queue) for level in levels]
     bindings += [Binding(names.exit(), "queue", retry.queue, names.retry_key(retry.queue)) for retry in spec.retries]
     for route in spec.routes:
@@ -99,15 +117,20 @@ def _bindings(spec: Spec, levels: tuple[Level, ...], names: Names) -> list[Bindi
 def _route_bindings(
     route: RouteSpec, entrances: dict[str, str], types: dict[str, str | None], names: Names
 ) -> list[Binding]:
-    # A fanout exchange takes every key, and so does the way into the delay.
-    ways_in = ("",) if types.get(route.source or "") == "fanout" else route.keys
+    # A fanout or headers exchange takes every key; the keys of a delayed route are those that messages come out with.
+    is_keyless = bool(route.headers) or types.get(route.source or "") in ("fanout", "headers")
+    ways_in = ("",) if is_keyless else route.keys
     if route.level is None:
         assert route.source is not None
-        return [Binding(route.source, target.kind, target.name, key) for target in route.targets for key in ways_in]
+        return [
+            Binding(route.source, target.kind, target.name, key, route.headers)
+            for target in route.targets
+            for key in ways_in
+        ]
     out = [Binding(names.exit(), target.kind, target.name, key) for target in route.targets for key in route.keys]
     if route.source is None:
         return out
-    return out + [Binding(route.source, "exchange", entrances[route.level], key) for key in ways_in]
+    return out + [Binding(route.source, "exchange", entrances[route.level], key, route.headers) for key in ways_in]
 
 
 def _existing(spec: Spec) -> tuple[Reference, ...]:

@@ -44,26 +44,31 @@ class Management:
         self._pool = urllib3.PoolManager(retries=False, timeout=timeout, maxsize=8, ssl_context=context)
 
     def read(self, prefix: str, exchanges: Collection[str] = ()) -> Live:
-        """Read the virtual host and the record that belongs to the prefix; `exchanges` are looked for with care."""
-        with ThreadPoolExecutor(1) as beside:
-            record = beside.submit(self.read_record, prefix)
-            definitions = self._definitions(exchanges)
-        return live_from_definitions(definitions, record=record.result())
+        """Read the virtual host and the record that belongs to the prefix.
 
-    def _definitions(self, exchanges: Collection[str]) -> Any:
+        `exchanges` are looked for with care, and so are those of the record.
+        """
+        with ThreadPoolExecutor(1) as beside:
+            reading = beside.submit(self.read_record, prefix)
+            definitions = self._definitions()
+        record = reading.result()
+        expected = {*exchanges, *(record.exchanges if record else ())}
+        definitions["exchanges"] += self._internal_exchanges(definitions, expected)
+        return live_from_definitions(definitions, record=record)
+
+    def _definitions(self) -> Any:
         status, definitions = self._request("GET", f"definitions/{quoted(self._vhost)}")
         if status == 401 and "administrator" in str(definitions.get("reason")):
             # Definitions are for administrators only; the single lists are slower and open to all who manage.
             return self._lists()
         self._check(status, definitions)
-        definitions["exchanges"] += self._internal_exchanges(definitions, exchanges)
         return definitions
 
     def _internal_exchanges(self, definitions: Any, expected: Collection[str]) -> list[Any]:
         """Exchanges that newer brokers leave out of the definitions because they are internal."""
         seen = {exchange["name"] for exchange in definitions["exchanges"]}
         missing = set(expected) - seen
-        listed = self._get(f"exchanges/{quoted(self._vhost)}?{_COLUMNS}") if missing else []
+        listed = self.get(f"exchanges/{quoted(self._vhost)}?{_COLUMNS}") if missing else []
         return [exchange for exchange in listed if exchange["name"] in missing]
 
     def _lists(self) -> dict[str, Any]:
@@ -71,14 +76,14 @@ class Management:
         return {
             "rabbit_version": self.version(),
             "exchanges": [
-                e for e in self._get(f"exchanges/{vhost}?{_COLUMNS}") if e["name"] and not e["name"].startswith("amq.")
+                e for e in self.get(f"exchanges/{vhost}?{_COLUMNS}") if e["name"] and not e["name"].startswith("amq.")
             ],
-            "queues": [q for q in self._get(f"queues/{vhost}?{_COLUMNS}") if not q.get("owner_pid_details")],
-            "bindings": [b for b in self._get(f"bindings/{vhost}") if b["source"]],
-            "policies": self._get(f"policies/{vhost}"),
+            "queues": [q for q in self.get(f"queues/{vhost}?{_COLUMNS}") if not q.get("owner_pid_details")],
+            "bindings": [b for b in self.get(f"bindings/{vhost}") if b["source"]],
+            "policies": self.get(f"policies/{vhost}"),
             "parameters": [
                 {"component": "operator_policy", "name": policy["name"], "value": policy}
-                for policy in self._get(f"operator-policies/{vhost}")
+                for policy in self.get(f"operator-policies/{vhost}")
             ],
         }
 
@@ -86,19 +91,19 @@ class Management:
         """Every binding of an exchange, also those to queues that the definitions leave out."""
         place = f"exchanges/{quoted(self._vhost)}/{quoted(exchange)}/bindings"
         return frozenset(
-            binding_from_api(item) for end in ("source", "destination") for item in self._get(f"{place}/{end}")
+            binding_from_api(item) for end in ("source", "destination") for item in self.get(f"{place}/{end}")
         )
 
     def version(self) -> str:
         """The broker's version."""
-        return str(self._get("overview")["rabbitmq_version"])
+        return str(self.get("overview")["rabbitmq_version"])
 
     def heard_of(self, queue: str) -> tuple[int, int]:
         """All messages of a queue, and those of them that are not ready: with consumers, or being dead-lettered.
 
         The figures may be some seconds old.
         """
-        found = self._get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
+        found = self.get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
         dead_lettering = found.get("messages_dlx") or 0
         return (found.get("messages") or 0) + dead_lettering, (
             found.get("messages_unacknowledged") or 0
@@ -120,11 +125,11 @@ class Management:
             "priority": policy.priority,
             "definition": definition,
         }
-        self._do("PUT", f"policies/{quoted(self._vhost)}/{quoted(policy.name)}", body)
+        self.send("PUT", f"policies/{quoted(self._vhost)}/{quoted(policy.name)}", body)
 
     def delete_policy(self, name: str) -> None:
         """Remove a policy; one that is gone already is fine."""
-        self._do("DELETE", f"policies/{quoted(self._vhost)}/{quoted(name)}", missing_is_fine=True)
+        self.send("DELETE", f"policies/{quoted(self._vhost)}/{quoted(name)}", missing_is_fine=True)
 
     def read_record(self, prefix: str) -> Record | None:
         """The record of what was applied, or None where there is none."""
@@ -152,16 +157,23 @@ class Management:
         """Remember what was applied; an empty record is removed."""
         name = Names(prefix).record(self._vhost)
         if len(record) or record.restore:
-            self._do("PUT", f"global-parameters/{quoted(name)}", {"name": name, "value": to_json(record)})
+            self.send("PUT", f"global-parameters/{quoted(name)}", {"name": name, "value": to_json(record)})
         else:
-            self._do("DELETE", f"global-parameters/{quoted(name)}", missing_is_fine=True)
+            self.send("DELETE", f"global-parameters/{quoted(name)}", missing_is_fine=True)
 
-    def _get(self, path: str) -> Any:
+    @property
+    def vhost(self) -> str:
+        """The virtual host, as a path spells it."""
+        return quoted(self._vhost)
+
+    def get(self, path: str) -> Any:
+        """Read something below /api/, decoded."""
         status, answer = self._request("GET", path)
         self._check(status, answer)
         return answer
 
-    def _do(self, method: str, path: str, body: Any = None, *, missing_is_fine: bool = False) -> None:
+    def send(self, method: str, path: str, body: Any = None, *, missing_is_fine: bool = False) -> None:
+        """Write or remove something below /api/."""
         status, answer = self._request(method, path, body)
         if not (status == 404 and missing_is_fine):
             self._check(status, answer)

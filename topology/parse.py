@@ -4,32 +4,39 @@ from collections.abc import Mapping
 
 from delayctl.topology.errors import InvalidTopology
 from delayctl.topology.names import Names
-from delayctl.topology.parse_levels import LEVEL_KEYS, WAIT_KEYS, read_levels, read_wait
+from delayctl.topology.parse_grants import GRANT_KEYS, read_grants
+from delayctl.topology.parse_levels import LEVEL_KEYS, WAIT_KEYS, Levels, read_levels, read_wait
+from delayctl.topology.parse_lint import LINT_KEYS, SILENCE_KEYS, read_lint
 from delayctl.topology.parse_objects import EXCHANGE_KEYS, QUEUE_KEYS, Objects
 from delayctl.topology.parse_retry import RETRY_KEYS, read_retries
 from delayctl.topology.parse_routes import ROUTE_KEYS, TARGET_KEYS, Scope, read_routes
 from delayctl.topology.reader import Reader, describe, is_nothing
 from delayctl.topology.render import Rendered, render
 from delayctl.topology.source import MapNode, Node, ScalarNode, load
-from delayctl.topology.spec import DEFAULT_PRIORITY, SettingsHome, Spec, WaitSpec
+from delayctl.topology.spec import DEFAULT_PRIORITY, RetrySpec, SettingsHome, Spec, WaitSpec
+from delayctl.topology.wording import did_you_mean
 
 __all__ = [
     "DELAY_KEYS",
     "EXCHANGE_KEYS",
     "FILE_KEYS",
+    "GRANT_KEYS",
     "LEVEL_KEYS",
+    "LINT_KEYS",
     "QUEUE_KEYS",
     "RETRY_KEYS",
     "ROUTE_KEYS",
+    "SILENCE_KEYS",
     "TARGET_KEYS",
     "WAIT_KEYS",
     "parse",
     "read_spec",
 ]
 
-FILE_KEYS = ("version", "vhost", "prefix", "delay", "exchanges", "queues", "routes", "retry")
+FILE_KEYS = ("version", "vhost", "prefix", "delay", "exchanges", "queues", "routes", "retry", "permissions", "lint")
 DELAY_KEYS = ("levels", "queue", "settings", "policy_priority")
 SETTINGS_HOMES: tuple[SettingsHome, ...] = ("arguments", "policy")
+NO_DELAY = "none"
 MAX_PREFIX_BYTES = 100
 
 
@@ -58,15 +65,14 @@ def _read_file(reader: Reader, root: MapNode) -> Spec:
     _check_version(reader, root, fields.get("version"))
     vhost = reader.label(fields["vhost"], "vhost") if "vhost" in fields else None
     names = Names(_read_prefix(reader, fields.get("prefix")))
-    delay = reader.fields(fields["delay"], "delay", DELAY_KEYS) if "delay" in fields else {}
-    default_wait = read_wait(reader, delay["queue"], "delay.queue") if "queue" in delay else WaitSpec()
-    levels = read_levels(reader, names, delay.get("levels"), default_wait)
+    delay, levels = _read_delay(reader, names, fields.get("delay"))
     objects = Objects(reader)
     objects.read(fields.get("exchanges"), fields.get("queues"))
     scope = Scope(names, levels, objects)
     routes = read_routes(reader, fields.get("routes"), scope)
-    retries = read_retries(reader, fields.get("retry"), scope)
+    retries = _read_retries(reader, fields.get("retry"), scope)
     objects.check_own_names(names, levels)
+    silences, memory = read_lint(reader, fields.get("lint"))
     return Spec(
         vhost=vhost,
         prefix=names.prefix,
@@ -77,7 +83,31 @@ def _read_file(reader: Reader, root: MapNode) -> Spec:
         queues=tuple(objects.queues[name] for name in sorted(objects.queues)),
         routes=routes,
         retries=retries,
+        grants=read_grants(reader, fields.get("permissions"), scope),
+        silences=silences,
+        memory=memory,
     )
+
+
+def _read_delay(reader: Reader, names: Names, node: Node | None) -> tuple[dict[str, Node], Levels]:
+    """Read `delay`: its fields, and the levels; `none` means to do without delays of delayctl's own."""
+    if isinstance(node, ScalarNode) and node.text == NO_DELAY:
+        return {}, Levels(WaitSpec(), are_wanted=False)
+    if isinstance(node, ScalarNode) and not is_nothing(node):
+        message = f"delay must be a mapping or {NO_DELAY}, not {describe(node)}{did_you_mean(node.text, [NO_DELAY])}"
+        reader.problem(node, message, fix="write 'levels: [1m, 5m, 15m]' below it, or delay: none to have no levels")
+        node = None
+    fields = reader.fields(node, "delay", DELAY_KEYS) if node else {}
+    default_wait = read_wait(reader, fields["queue"], "delay.queue") if "queue" in fields else WaitSpec()
+    return fields, read_levels(reader, names, fields.get("levels"), default_wait)
+
+
+def _read_retries(reader: Reader, node: Node | None, scope: Scope) -> tuple[RetrySpec, ...]:
+    if scope.levels.are_wanted or not isinstance(node, MapNode) or not node.pairs:
+        return read_retries(reader, node, scope)
+    message = "retry needs levels to wait at, but the file says 'delay: none'"
+    reader.problem(node, message, fix="remove retry, or give the file levels: delay: {levels: [5m]}")
+    return ()
 
 
 def _check_version(reader: Reader, root: Node, node: Node | None) -> None:

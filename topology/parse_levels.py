@@ -1,6 +1,7 @@
 """The `delay` section: levels, and how their queues keep what waits."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.model import OVERFLOWS, QUEUE_TYPES
@@ -10,7 +11,7 @@ from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
 from delayctl.topology.spec import DEFAULT_LEVELS, ROCKETMQ_LEVELS, LevelSpec, WaitSpec
 from delayctl.topology.wording import near, quoted, shorten
 
-WAIT_KEYS = ("type", "max_length", "max_bytes", "overflow", "profile")
+WAIT_KEYS = ("type", "max_length", "max_bytes", "overflow", "profile", "expected_rate")
 LEVEL_KEYS = ("ttl", *WAIT_KEYS)
 PROFILES = ("safe",)
 UNLIMITED = "unlimited"
@@ -21,8 +22,9 @@ MAX_LEVEL_BYTES = 50
 class Levels:
     """The levels of a file, by name and by how long they wait."""
 
-    def __init__(self, default_wait: WaitSpec) -> None:
+    def __init__(self, default_wait: WaitSpec, *, are_wanted: bool = True) -> None:
         self.default_wait = default_wait
+        self.are_wanted = are_wanted  # A file that says `delay: none` has no levels, and gets none.
         self._by_name: dict[str, LevelSpec] = {}
         self._by_ttl: dict[Duration, str] = {}
         self._broken: set[str] = set()
@@ -118,7 +120,7 @@ def _read_duration(reader: Reader, levels: Levels, node: Node, text: str) -> Non
     if text in levels:
         reader.problem(node, f"level {quoted(text)} stands twice", fix="remove one of them")
     elif ttl:
-        levels.add(LevelSpec(text, ttl, levels.default_wait))
+        levels.add(LevelSpec(text, ttl, levels.default_wait, reader.line_of(node)))
     else:
         levels.add_broken(text)
 
@@ -129,7 +131,7 @@ def _read_level(reader: Reader, names: Names, levels: Levels, entry: Entry) -> N
     wait = _wait_from(reader, node, fields, f"level {quoted(name)}", levels.default_wait)
     ttl = _ttl(reader, name, key, fields.get("ttl"))
     if _name_fits(reader, names, name, key) and ttl:
-        levels.add(LevelSpec(name, ttl, wait))
+        levels.add(LevelSpec(name, ttl, wait, reader.line_of(key)))
     else:
         levels.add_broken(name)
 
@@ -168,7 +170,7 @@ def read_wait(reader: Reader, node: Node, what: str) -> WaitSpec:
 
 def _wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, base: WaitSpec) -> WaitSpec:
     if "profile" in fields and reader.choice(fields["profile"], f"profile of {what}", PROFILES):
-        base = WaitSpec("quorum", base.max_length, base.max_bytes, "reject-publish", at_least_once=True)
+        base = replace(base, type="quorum", overflow="reject-publish", at_least_once=True)
     kind = reader.choice(fields["type"], f"type of {what}", QUEUE_TYPES) if "type" in fields else None
     overflow = reader.choice(fields["overflow"], f"overflow of {what}", OVERFLOWS) if "overflow" in fields else None
     wait = WaitSpec(
@@ -177,6 +179,9 @@ def _wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, b
         max_bytes=_limit(reader, fields.get("max_bytes"), f"max_bytes of {what}", base.max_bytes),
         overflow=overflow or base.overflow,
         at_least_once=base.at_least_once,
+        expected_rate=reader.rate(fields["expected_rate"], f"expected_rate of {what}")
+        if "expected_rate" in fields
+        else base.expected_rate,
     )
     for field, needed in (("type", "quorum"), ("overflow", "reject-publish")):
         if wait.at_least_once and getattr(wait, field) != needed:

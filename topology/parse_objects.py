@@ -1,17 +1,18 @@
 """The `exchanges` and `queues` sections, and the names that routes and retries use."""
 
-from collections.abc import Iterable
-
-from delayctl.topology.arguments import is_number_argument
+from delayctl.topology.arguments import ALTERNATE_EXCHANGE, is_number_argument
 from delayctl.topology.model import EXCHANGE_TYPES, QUEUE_TYPES, Arguments, Kind, freeze_arguments
 from delayctl.topology.names import Names
+from delayctl.topology.parse_levels import Levels
 from delayctl.topology.reader import MAX_INTEGER, Reader, describe
 from delayctl.topology.source import Node, ScalarNode
-from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec
+from delayctl.topology.spec import ExchangeSpec, QueueSpec
 from delayctl.topology.wording import Spelling, quoted, shorten
 
-EXCHANGE_KEYS = ("type", "alternate", "existing")
-QUEUE_KEYS = ("type", "arguments", "existing")
+EXCHANGE_KEYS = ("type", "alternate", "existing", "durable", "auto_delete", "internal", "arguments")
+QUEUE_KEYS = ("type", "arguments", "existing", "durable", "auto_delete")
+# What can be said of an object only by declaring it.
+_OF_DECLARATION = ("alternate", "arguments", "durable", "auto_delete", "internal")
 
 
 class Objects:
@@ -28,13 +29,13 @@ class Objects:
     def read(self, exchanges: Node | None, queues: Node | None) -> None:
         """Read both sections."""
         for name, key, node in self._reader.entries(exchanges, "exchanges") if exchanges else ():
-            exchange = _read_exchange(self._reader, name, node)
+            exchange = _read_exchange(self._reader, name, key, node)
             # RabbitMQ's own exchanges (amq.topic …) can be used, but never declared.
             if self._reader.check_name(key, "exchange", name, may_be_predefined=exchange.existing):
                 self.exchanges[name] = exchange
                 self._listed["exchange"][name] = key
         for name, key, node in self._reader.entries(queues, "queues") if queues else ():
-            queue = _read_queue(self._reader, name, node)
+            queue = _read_queue(self._reader, name, key, node)
             if self._reader.check_name(key, "queue", name):
                 self.queues[name] = queue
                 self._listed["queue"][name] = key
@@ -58,17 +59,17 @@ class Objects:
             return None
         self._used[kind][name] = node
         if kind == "exchange":
-            self.exchanges[name] = ExchangeSpec(name)
+            self.exchanges[name] = ExchangeSpec(name, line=self._reader.line_of(node))
         else:
-            self.queues[name] = QueueSpec(name)
+            self.queues[name] = QueueSpec(name, line=self._reader.line_of(node))
         return name
 
-    def check_own_names(self, names: Names, levels: Iterable[LevelSpec]) -> None:
+    def check_own_names(self, names: Names, levels: Levels) -> None:
         """Refuse the names that delayctl's own objects have; called last, since a retry may add levels."""
-        own: dict[Kind, set[str]] = {
-            "exchange": {names.exit(), names.unrouted_exchange()},
-            "queue": {names.unrouted_queue(), names.lock()},
-        }
+        own: dict[Kind, set[str]] = {"exchange": set(), "queue": {names.lock()}}
+        if levels.are_wanted:
+            own["exchange"] |= {names.exit(), names.unrouted_exchange()}
+            own["queue"].add(names.unrouted_queue())
         for level in levels:
             own["exchange"].add(names.entrance(level.name))
             own["queue"].add(names.delay_queue(level.name))
@@ -81,56 +82,100 @@ class Objects:
                 self._reader.problem(self._used[kind][name], f"{kind} '{name}' is delayctl's own name", fix=fix)
 
 
-def _read_exchange(reader: Reader, name: str, node: Node) -> ExchangeSpec:
+def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> ExchangeSpec:
     what = f"exchange {quoted(name)}"
     fields = reader.fields(node, what, EXCHANGE_KEYS)
-    existing = _existing(reader, fields, what, "alternate")
+    existing = _existing(reader, fields, what)
     kind = reader.choice(fields["type"], f"type of {what}", EXCHANGE_TYPES) if "type" in fields else None
     alternate = reader.name(fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
-    return ExchangeSpec(name, kind or (None if existing else "topic"), alternate, existing)
+    return ExchangeSpec(
+        name,
+        kind or (None if existing else "topic"),
+        alternate,
+        existing,
+        durable=_flag(reader, fields, "durable", what, default=True),
+        auto_delete=_flag(reader, fields, "auto_delete", what),
+        internal=_flag(reader, fields, "internal", what),
+        arguments=_exchange_arguments(reader, fields["arguments"], what) if "arguments" in fields else (),
+        line=reader.line_of(key),
+    )
 
 
-def _read_queue(reader: Reader, name: str, node: Node) -> QueueSpec:
+def _read_queue(reader: Reader, name: str, key: Node, node: Node) -> QueueSpec:
     what = f"queue {quoted(name)}"
     fields = reader.fields(node, what, QUEUE_KEYS)
-    existing = _existing(reader, fields, what, "arguments")
+    existing = _existing(reader, fields, what)
     kind = reader.choice(fields["type"], f"type of {what}", QUEUE_TYPES) if "type" in fields else None
-    arguments = _arguments(reader, fields["arguments"], what) if "arguments" in fields else ()
-    return QueueSpec(name, kind, existing, arguments)
+    queue = QueueSpec(
+        name,
+        kind,
+        existing,
+        _arguments(reader, fields["arguments"], what) if "arguments" in fields else (),
+        durable=_flag(reader, fields, "durable", what, default=True),
+        auto_delete=_flag(reader, fields, "auto_delete", what),
+        line=reader.line_of(key),
+    )
+    for field, is_set in (("durable", not queue.durable), ("auto_delete", queue.auto_delete)):
+        if kind == "quorum" and is_set:
+            message = f"{what} is of type quorum, which is always durable and never deleted by itself"
+            reader.problem(fields[field], message, fix=f"remove {field}, or write type: classic")
+    return queue
 
 
-def _existing(reader: Reader, fields: dict[str, Node], what: str, foreign: str) -> bool:
-    existing = "existing" in fields and bool(reader.boolean(fields["existing"], f"existing of {what}"))
-    if existing and foreign in fields:
-        message = f"{what} is existing, so '{foreign}' is not ours to set"
-        reader.problem(fields[foreign], message, fix=f"remove {foreign}, or existing")
+def _existing(reader: Reader, fields: dict[str, Node], what: str) -> bool:
+    existing = _flag(reader, fields, "existing", what)
+    for foreign in _OF_DECLARATION if existing else ():
+        if foreign in fields:
+            message = f"{what} is existing, so '{foreign}' is not ours to set"
+            reader.problem(fields[foreign], message, fix=f"remove {foreign}, or existing")
     return existing
+
+
+def _flag(reader: Reader, fields: dict[str, Node], name: str, what: str, *, default: bool = False) -> bool:
+    value = reader.boolean(fields[name], f"{name} of {what}") if name in fields else None
+    return default if value is None else value
+
+
+def _exchange_arguments(reader: Reader, node: Node, what: str) -> Arguments:
+    arguments: dict[str, object] = {}
+    for name, key, value in reader.entries(node, f"arguments of {what}"):
+        if name == ALTERNATE_EXCHANGE:
+            fix = f"write alternate: {_plain_text(value) or 'NAME'} beside arguments instead"
+            reader.problem(key, f"arguments of {what} set {name}", fix=fix)
+        elif reader.check_name(key, f"argument of {what}", name):
+            arguments[name] = plain_value(reader, value, f"argument {quoted(name)} of {what}")
+    return freeze_arguments(arguments)
 
 
 def _arguments(reader: Reader, node: Node, what: str) -> Arguments:
     arguments: dict[str, object] = {}
     for name, key, value in reader.entries(node, f"arguments of {what}"):
         if name == "x-queue-type":
-            message = f"arguments of {what} set x-queue-type"
-            reader.problem(key, message, fix=f"write type: {_plain_text(value)} beside arguments instead")
+            fix = f"write type: {_plain_text(value) or 'classic or quorum'} beside arguments instead"
+            reader.problem(key, f"arguments of {what} set x-queue-type", fix=fix)
         elif not name.startswith("x-"):
             message = f"argument {quoted(name)} of {what} does not begin with x-"
             reader.problem(key, message, fix=f"write x-{shorten(name)}")
-        elif reader.check_name(key, f"argument of {what}", name) and _is_argument(reader, name, value, what):
-            arguments[name] = value.value if isinstance(value, ScalarNode) else None
+        elif reader.check_name(key, f"argument of {what}", name):
+            arguments[name] = _argument(reader, name, value, what)
     return freeze_arguments(arguments)
 
 
-def _is_argument(reader: Reader, name: str, node: Node, what: str) -> bool:
+def _argument(reader: Reader, name: str, node: Node, what: str) -> str | int | None:
     if is_number_argument(name):
-        return reader.integer(node, f"argument {name} of {what}", least=0) is not None
+        return reader.integer(node, f"argument {name} of {what}", least=0)
+    return plain_value(reader, node, f"argument {quoted(name)} of {what}")
+
+
+def plain_value(reader: Reader, node: Node, what: str) -> str | int | None:
+    """A value that AMQP's tables hold and that a line of YAML can write."""
     value = node.value if isinstance(node, ScalarNode) else None
     if isinstance(value, str) or (isinstance(value, int) and -MAX_INTEGER <= value <= MAX_INTEGER):
-        return True
-    message = f"argument {quoted(name)} of {what} must be a text, a whole number, true or false, not {describe(node)}"
+        return value
+    message = f"{what} must be a text, a whole number, true or false, not {describe(node)}"
     reader.problem(node, message, fix="write one plain value; a number has 64 bits at most")
-    return False
+    return None
 
 
 def _plain_text(node: Node) -> str:
-    return shorten(node.text) if isinstance(node, ScalarNode) and node.text else "classic or quorum"
+    return shorten(node.text) if isinstance(node, ScalarNode) else ""

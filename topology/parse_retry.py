@@ -39,7 +39,7 @@ def _read_retry(reader: Reader, entry: Entry, scope: Scope) -> RetrySpec | None:
         reader.problem(key, f"{what} has no 'park'", fix=fix)
     elif park and park == queue:
         reader.problem(fields["park"], f"{what} parks in the same queue", fix="name another queue")
-    return RetrySpec(queue, waits, park) if queue and park and waits else None
+    return RetrySpec(queue, waits, park, reader.line_of(key)) if queue and park and waits else None
 
 
 def _check_key(reader: Reader, node: Node, key: str, what: str) -> None:
@@ -72,5 +72,5 @@ def _level_for(reader: Reader, node: Node, text: str, levels: Levels) -> str | N
         return None
     level = levels.waiting(ttl)
     if level is None:
-        levels.add(LevelSpec(text, ttl, levels.default_wait))
+        levels.add(LevelSpec(text, ttl, levels.default_wait, reader.line_of(node)))
     return level or text

@@ -2,18 +2,20 @@
 
 from dataclasses import dataclass
 
-from delayctl.topology.model import Kind
+from delayctl.topology.model import Arguments, Kind, freeze_arguments
 from delayctl.topology.names import Names
 from delayctl.topology.parse_levels import Levels
-from delayctl.topology.parse_objects import Objects
+from delayctl.topology.parse_objects import Objects, plain_value
 from delayctl.topology.reader import Reader, describe, is_nothing, listed
 from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
-from delayctl.topology.spec import RouteSpec, Target
+from delayctl.topology.spec import ExchangeSpec, RouteSpec, Target
 from delayctl.topology.wording import did_you_mean, quoted
 
-ROUTE_KEYS = ("from", "key", "delay", "to")
+ROUTE_KEYS = ("from", "key", "headers", "delay", "to")
 TARGET_KEYS = ("queue", "exchange")
 PATTERN_WORDS = frozenset({"*", "#"})
+X_MATCHES = ("all", "any", "all-with-x", "any-with-x")
+KEYLESS_TYPES = ("fanout", "headers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +39,101 @@ def _read_route(reader: Reader, node: Node, scope: Scope) -> RouteSpec | None:
         reader.problem(node, message, fix="write {from: EXCHANGE, key: KEY, delay: LEVEL, to: QUEUE}")
         return None
     fields = reader.fields(node, "route", ROUTE_KEYS)
-    for needed in ("key", "to"):
-        if needed not in fields:
-            reader.problem(node, f"route has no '{needed}'", fix=f"add {needed}: …")
     if "from" not in fields and "delay" not in fields:
         fix = "add delay: LEVEL, or from: EXCHANGE, or both"
         reader.problem(node, "route has neither 'from' nor 'delay'", fix=fix)
     source = scope.objects.use(fields["from"], "exchange", "from") if "from" in fields else None
     keys = _read_keys(reader, fields["key"]) if "key" in fields else ()
+    headers = _read_headers(reader, fields["headers"]) if "headers" in fields else ()
     level = _read_delay(reader, fields["delay"], scope.levels) if "delay" in fields else None
     targets = _read_targets(reader, fields["to"], scope.objects) if "to" in fields else ()
+    needs_key = _needs_key(fields, source, headers, scope.objects)
+    if needs_key and "key" not in fields:
+        known = scope.objects.exchanges.get(source) if source else None
+        reader.problem(node, "route has no 'key'", fix=_how_to_add_key(fields, known))
+    if "to" not in fields:
+        reader.problem(node, "route has no 'to'", fix="add to: …")
     if source and level and Target("exchange", source) in targets:
         message = f"route leads from exchange {quoted(source)} back to itself: the broker drops what circles"
         reader.problem(fields["to"], message, fix="send it to a queue, or to another exchange")
-    if source and "key" in fields:
-        _check_keys_fit(reader, fields["key"], source, scope.objects.exchanges[source].type, keys)
-    return RouteSpec(keys, targets, source, level) if keys and targets else None
+    if source:
+        _check_fits(reader, node, fields, scope.objects.exchanges[source], keys)
+    elif "headers" in fields and "from" not in fields:
+        reader.problem(fields["headers"], "headers without 'from'", fix="name the headers exchange: from: EXCHANGE")
+    if not targets or (needs_key and not keys):
+        return None
+    return RouteSpec(keys, targets, source, level, headers, reader.line_of(node))
+
+
+def _needs_key(fields: dict[str, Node], source: str | None, headers: Arguments, objects: Objects) -> bool:
+    """Say whether something on the way looks at a key: the source, or the exit of the delay."""
+    if "delay" in fields or "from" not in fields:
+        return True
+    # One problem is enough where the exchange itself is not known.
+    return source is not None and not headers and objects.exchanges[source].type not in KEYLESS_TYPES
+
+
+def _how_to_add_key(fields: dict[str, Node], source: ExchangeSpec | None) -> str:
+    if source and source.type in KEYLESS_TYPES:
+        return "add key: …, the keys that messages come out of the delay with"
+    if "headers" in fields and source and source.type is None:
+        return f"add key: …, or type: headers to exchange {quoted(source.name)} if it is of that type"
+    return "add key: …"
 
 
 def _read_keys(reader: Reader, node: Node) -> tuple[str, ...]:
     items = node.items if isinstance(node, ListNode) else [node]
     if not items:
         reader.problem(node, "key is an empty list", fix="write at least one key")
-    return tuple(dict.fromkeys(key for item in items if (key := reader.text(item, "key")) is not None))
+    return tuple(dict.fromkeys(key for item in items if (key := _read_key(reader, item)) is not None))
 
 
-def _check_keys_fit(reader: Reader, node: Node, source: str, kind: str | None, keys: tuple[str, ...]) -> None:
-    if kind == "headers":
-        message = f"exchange {quoted(source)} is of type headers, which routes without keys"
-        reader.problem(node, message, fix="route from a direct, topic or fanout exchange")
+def _read_key(reader: Reader, node: Node) -> str | None:
+    if is_nothing(node):
+        fix = 'write a key; one that begins with # or * needs quotes, and an empty one is ""'
+        reader.problem(node, "key must be a text, not nothing", fix=fix)
+        return None
+    is_empty = isinstance(node, ScalarNode) and node.value == ""
+    return "" if is_empty else reader.text(node, "key")
+
+
+def _read_headers(reader: Reader, node: Node) -> Arguments:
+    """What a headers exchange looks for; nothing at all takes every message."""
+    headers: dict[str, object] = {}
+    for name, key, value in reader.entries(node, "headers"):
+        if name == "x-match":
+            headers[name] = reader.choice(value, "x-match", X_MATCHES)
+        elif reader.check_name(key, "header", name, may_be_predefined=True):
+            headers[name] = plain_value(reader, value, f"header {quoted(name)}")
+    return freeze_arguments(headers)
+
+
+def _check_fits(
+    reader: Reader, node: Node, fields: dict[str, Node], source: ExchangeSpec, keys: tuple[str, ...]
+) -> None:
+    """Hold what a route looks for against what its source looks at."""
+    kind = source.type
+    if kind == "headers" and "headers" not in fields:
+        message = f"exchange {quoted(source.name)} is of type headers, and the route has no 'headers'"
+        fix = "add headers: {NAME: VALUE}, or headers: {} to take every message"
+        reader.problem(fields.get("key", node), message, fix=fix)
+    if "headers" in fields and kind not in ("headers", None):
+        message = f"exchange {quoted(source.name)} is of type {kind}, which does not look at headers"
+        reader.problem(fields["headers"], message, fix="route by key, or from a headers exchange")
     for key in keys if kind == "direct" else ():
         if not PATTERN_WORDS.isdisjoint(key.split(".")):
-            message = f"key {quoted(key)} is a pattern, but exchange {quoted(source)} is of type direct"
-            reader.problem(node, message, fix="write the keys out, or use a topic exchange")
+            message = f"key {quoted(key)} is a pattern, but exchange {quoted(source.name)} is of type direct"
+            reader.problem(fields["key"], message, fix="write the keys out, or use a topic exchange")
 
 
 def _read_delay(reader: Reader, node: Node, levels: Levels) -> str | None:
     text = node.text if isinstance(node, ScalarNode) else ""
     if text in levels or levels.is_broken(text):
         return text
+    if not levels.are_wanted:
+        message = f"route waits {describe(node)}, but the file says 'delay: none'"
+        reader.problem(node, message, fix="remove delay from the route, or give the file levels: delay: {levels: [5m]}")
+        return None
     if text.isdecimal():
         reader.duration(node, "delay")
         return None

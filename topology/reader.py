@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import InvalidTopology, Location, Problem
 from delayctl.topology.names import MAX_NAME_BYTES
+from delayctl.topology.rate import Rate
 from delayctl.topology.render import Rendered
 from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
 from delayctl.topology.wording import did_you_mean, near, quoted, shorten
@@ -45,7 +46,7 @@ class Reader:
 
     def line_of(self, node: Node) -> int:
         """The line of the file that wrote this node."""
-        return self._rendered.location(node.line).line or 1
+        return self._rendered.line(node.line)
 
     def fields(self, node: Node, what: str, allowed: Sequence[str]) -> dict[str, Node]:
         """The fields of a mapping that has a fixed set of keys."""
@@ -170,6 +171,16 @@ class Reader:
             node, f"{what} must be a duration, not {describe(node)}", fix=f"write it with its unit, such as {example}"
         )
         return None
+
+    def rate(self, node: Node, what: str) -> Rate | None:
+        """So many a second, a minute, an hour or a day."""
+        try:
+            return Rate.parse(node.text if isinstance(node, ScalarNode) else "")
+        except ValueError:
+            self.problem(
+                node, f"{what} must be a rate, not {describe(node)}", fix="write it as 200/s, 5000/m or 1000000/d"
+            )
+            return None
 
     def parse_duration(self, node: Node, what: str, text: str, *, fix: str = HOW_TO_WRITE) -> Duration | None:
         """A duration that stands within a longer text."""

@@ -31,8 +31,12 @@ class Rendered:
 
     def location(self, rendered_line: int) -> Location:
         """Where in the file a line of the rendered text comes from; both count from 1."""
+        return Location(self.file, self.line(rendered_line))
+
+    def line(self, rendered_line: int) -> int:
+        """The line of the file that wrote a line of the rendered text; both count from 1."""
         index = min(rendered_line, len(self.lines)) - 1
-        return Location(self.file, self.lines[index] if index >= 0 else 1)
+        return self.lines[index] if index >= 0 else 1
 
 
 def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:

@@ -1,10 +1,11 @@
 """The file as a value: what a user wrote, checked and with every default filled in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.model import Arguments, Kind, Overflow, QueueType
+from delayctl.topology.rate import Rate
 
 ROCKETMQ_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 DEFAULT_LEVELS = ("1m", "5m", "15m")
@@ -14,6 +15,8 @@ ROCKETMQ_MAX_RETRIES = 16
 ROCKETMQ_FIRST_RETRY_LEVEL = 3  # The first retry waits level 3, the next level 4, and so on.
 
 SettingsHome = Literal["arguments", "policy"]
+Role = Literal["publisher", "consumer", "operator"]
+ROLES: tuple[Role, ...] = ("publisher", "consumer", "operator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class WaitSpec:
     max_bytes: int | None = None
     overflow: Overflow = "drop-head"
     at_least_once: bool = False
+    expected_rate: Rate | None = None  # What lint holds against max_length; the broker never hears of it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class LevelSpec:
     name: str
     ttl: Duration
     wait: WaitSpec
+    line: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,11 @@ class ExchangeSpec:
     type: str | None = "topic"  # None only where an existing exchange may be of any type.
     alternate: str | None = None
     existing: bool = False
+    durable: bool = True
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: Arguments = ()
+    line: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,9 @@ class QueueSpec:
     type: QueueType | None = None
     existing: bool = False
     arguments: Arguments = ()
+    durable: bool = True
+    auto_delete: bool = False
+    line: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,8 @@ class RouteSpec:
     targets: tuple[Target, ...]
     source: str | None = None  # None: publishers send straight to the entrance.
     level: str | None = None  # None: no delay.
+    headers: Arguments = ()  # What a headers exchange looks for, x-match included.
+    line: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +96,32 @@ class RetrySpec:
     queue: str
     waits: tuple[str, ...]  # Names of levels, one per retry.
     park: str
+    line: int = field(default=1, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantSpec:
+    """What a user shall be able to do; a consumer or publisher may be held to some of the queues or exchanges."""
+
+    user: str
+    role: Role
+    only: tuple[str, ...] = ()  # Queues that a consumer reads, exchanges that a publisher writes to; () means all.
+    line: int = field(default=1, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A finding of lint that the file's author knows of; `at` narrows it down to one object."""
+
+    rule: str
+    reason: str
+    at: str | None = None
+    line: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole file."""
+    """A whole file; one without levels declares no exit and no safety net either."""
 
     levels: tuple[LevelSpec, ...]
     vhost: str | None = None
@@ -96,3 +132,6 @@ class Spec:
     queues: tuple[QueueSpec, ...] = ()
     routes: tuple[RouteSpec, ...] = ()
     retries: tuple[RetrySpec, ...] = ()
+    grants: tuple[GrantSpec, ...] = ()
+    silences: tuple[Silence, ...] = ()
+    memory: int | None = None  # Bytes that the broker has, for lint.

@@ -2,21 +2,25 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.layout import Plain, block, entry
 from delayctl.topology.model import thaw
+from delayctl.topology.size import size_text
 from delayctl.topology.spec import (
     DEFAULT_PRIORITY,
     ROCKETMQ_FIRST_RETRY_LEVEL,
     ROCKETMQ_LEVELS,
     ROCKETMQ_MAX_RETRIES,
     ExchangeSpec,
+    GrantSpec,
     LevelSpec,
     QueueSpec,
     RetrySpec,
     RouteSpec,
+    Silence,
     Spec,
     Target,
     WaitSpec,
@@ -32,15 +36,20 @@ def write_spec(spec: Spec) -> str:
     head = entry("version", 1)
     head += entry("vhost", spec.vhost) if spec.vhost is not None else []
     head += entry("prefix", spec.prefix) if spec.prefix else []
-    sections = [head, block("delay", _delay(spec))]
+    sections = [head, block("delay", _delay(spec)) if spec.levels else entry("delay", "none")]
     if spec.exchanges:
         sections.append(block("exchanges", {exchange.name: _exchange(exchange) for exchange in spec.exchanges}))
     if spec.queues:
         sections.append(block("queues", {queue.name: _queue(queue) for queue in spec.queues}))
     if spec.routes:
-        sections.append(block("routes", [_route(route) for route in spec.routes]))
+        types = {exchange.name: exchange.type for exchange in spec.exchanges}
+        sections.append(block("routes", [_route(route, types.get(route.source or "")) for route in spec.routes]))
     if spec.retries:
         sections.append(block("retry", {retry.queue: _retry(retry) for retry in spec.retries}))
+    if spec.grants:
+        sections.append(block("permissions", {grant.user: _grant(grant) for grant in spec.grants}))
+    if lint := _lint(spec):
+        sections.append(block("lint", lint))
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
@@ -59,7 +68,9 @@ def _delay(spec: Spec) -> dict[str, Plain]:
 def _usual_wait(levels: Sequence[LevelSpec]) -> WaitSpec:
     """What most levels have in common; a level can join the profile safe, but not leave it."""
     waits = [level.wait for level in levels]
-    return Counter([wait for wait in waits if not wait.at_least_once] or waits).most_common(1)[0][0]
+    usual = Counter([wait for wait in waits if not wait.at_least_once] or waits).most_common(1)[0][0]
+    # Nor can a level leave an expected rate.
+    return usual if all(wait.expected_rate for wait in waits) else replace(usual, expected_rate=None)
 
 
 def _levels(levels: Sequence[LevelSpec], base: WaitSpec) -> Plain:
@@ -86,7 +97,7 @@ def _wait(wait: WaitSpec, base: WaitSpec) -> dict[str, Plain]:
     fields: dict[str, Plain] = {}
     if wait.at_least_once and not base.at_least_once:
         fields["profile"] = "safe"
-        base = WaitSpec("quorum", base.max_length, base.max_bytes, "reject-publish", at_least_once=True)
+        base = replace(base, type="quorum", overflow="reject-publish", at_least_once=True)
     if wait.type != base.type:
         fields["type"] = wait.type
     if wait.max_length != base.max_length:
@@ -95,6 +106,8 @@ def _wait(wait: WaitSpec, base: WaitSpec) -> dict[str, Plain]:
         fields["max_bytes"] = "unlimited" if wait.max_bytes is None else wait.max_bytes
     if wait.overflow != base.overflow:
         fields["overflow"] = wait.overflow
+    if wait.expected_rate != base.expected_rate and wait.expected_rate is not None:
+        fields["expected_rate"] = str(wait.expected_rate)
     return fields
 
 
@@ -106,6 +119,11 @@ def _exchange(exchange: ExchangeSpec) -> dict[str, Plain]:
         fields["alternate"] = exchange.alternate
     if exchange.existing:
         fields["existing"] = True
+    fields |= _lifetime(exchange)
+    if exchange.internal:
+        fields["internal"] = True
+    if exchange.arguments:
+        fields["arguments"] = {name: _argument(value) for name, value in exchange.arguments}
     return fields
 
 
@@ -115,8 +133,18 @@ def _queue(queue: QueueSpec) -> dict[str, Plain]:
         fields["type"] = queue.type
     if queue.existing:
         fields["existing"] = True
+    fields |= _lifetime(queue)
     if queue.arguments:
         fields["arguments"] = {name: _argument(value) for name, value in queue.arguments}
+    return fields
+
+
+def _lifetime(declared: ExchangeSpec | QueueSpec) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    if not declared.durable:
+        fields["durable"] = False
+    if declared.auto_delete:
+        fields["auto_delete"] = True
     return fields
 
 
@@ -126,11 +154,14 @@ def _argument(value: object) -> Plain:
     return plain
 
 
-def _route(route: RouteSpec) -> dict[str, Plain]:
+def _route(route: RouteSpec, source_type: str | None) -> dict[str, Plain]:
     fields: dict[str, Plain] = {}
     if route.source is not None:
         fields["from"] = route.source
-    fields["key"] = _one_or_list(route.keys)
+    if route.headers or source_type == "headers":
+        fields["headers"] = {name: _argument(value) for name, value in route.headers}
+    if route.keys:
+        fields["key"] = _one_or_list(route.keys)
     if route.level is not None:
         fields["delay"] = route.level
     fields["to"] = _one_or_list([_target(target) for target in route.targets])
@@ -162,3 +193,22 @@ def _without_repetition(waits: tuple[str, ...]) -> tuple[str, ...]:
     while len(waits) > 1 and waits[-1] == waits[-2]:
         waits = waits[:-1]
     return waits
+
+
+def _grant(grant: GrantSpec) -> Plain:
+    if not grant.only:
+        return grant.role
+    what = "queues" if grant.role == "consumer" else "exchanges"
+    return {"role": grant.role, what: _one_or_list(grant.only)}
+
+
+def _lint(spec: Spec) -> dict[str, Plain]:
+    lint: dict[str, Plain] = {"memory": size_text(spec.memory)} if spec.memory is not None else {}
+    if spec.silences:
+        lint["ignore"] = [_silence(silence) for silence in spec.silences]
+    return lint
+
+
+def _silence(silence: Silence) -> dict[str, Plain]:
+    at: dict[str, Plain] = {} if silence.at is None else {"at": silence.at}
+    return {"rule": silence.rule, **at, "reason": silence.reason}

@@ -240,7 +240,7 @@ def test_an_exit_that_became_internal_is_replaced(rabbit: Rabbit, file: str) -> 
     planned = rabbit.delayctl("plan", file)
     ran = rabbit.delayctl("apply", file, "--yes")
 
-    assert "-/+ exchange delay.exchange\n        internal: True → False" in planned.out
+    assert "-/+ exchange delay.exchange\n        internal: true → false" in planned.out
     assert ran.code == 0
     assert rabbit.definitions() == before
 

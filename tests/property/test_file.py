@@ -8,7 +8,9 @@ from delayctl.topology.layout import scalar
 from delayctl.topology.lines import LINE_BREAK
 from delayctl.topology.model import Queue, freeze_arguments
 from delayctl.topology.parse import read_spec
+from delayctl.topology.rate import Rate
 from delayctl.topology.render import Rendered, render
+from delayctl.topology.size import parse_size, size_text
 from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
 from delayctl.topology.write import write_spec
@@ -16,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.corpus.files import VALID, valid_names, values_for
-from tests.support.strategies import AWKWARD, durations, specs
+from tests.support.strategies import AWKWARD, durations, rates, sizes, specs
 
 FILES = {name: (VALID / f"{name}.yaml").read_text(encoding="utf-8-sig") for name in valid_names()}
 VALUES = {name: values_for(VALID, name) for name in FILES}
@@ -46,6 +48,14 @@ SNIPPETS = (
         "99999999999999999999",
         "5m",
         "0s",
+        "delay: none\n",
+        "headers: ",
+        "x-match: any",
+        "expected_rate: ",
+        "5/s",
+        "permissions: {a: consumer}\n",
+        "role: ",
+        "lint: {memory: 4GiB}\n",
     ),
     *("\r", "\r\n", "\x00", "\x07", "\ud800", "\U0001f600", "é"),
 )
@@ -70,6 +80,18 @@ def test_writing_and_expanding_are_repeatable(spec: Spec) -> None:
 def test_a_duration_is_read_back_as_it_was_written(duration: Duration) -> None:
     """What is shown can be typed in again."""
     assert Duration.parse(str(duration)) == duration
+
+
+@given(rates)
+def test_a_rate_is_read_back_as_it_was_written(rate: Rate) -> None:
+    """To the last digit."""
+    assert Rate.parse(str(rate)) == rate
+
+
+@given(sizes)
+def test_a_size_is_read_back_as_it_was_written(size: int) -> None:
+    """In whatever unit it is shown."""
+    assert parse_size(size_text(size)) == size
 
 
 @given(
@@ -123,7 +145,7 @@ def _read_or_explain(text: str, values: dict[str, object]) -> None:
     read = _read(text, values)
     if isinstance(read, Spec):
         assert read_spec(write_spec(read), {}, file="written.yaml") == read
-        assert expand(read).levels
+        assert [level.name for level in expand(read).levels] == [level.name for level in read.levels]
     else:
         last = len(LINE_BREAK.split(text))
         assert read

@@ -17,6 +17,8 @@ from tests.support.memory_broker import MemoryBroker
 
 LEVELS = ("1s", "1m", "5m")
 EXCHANGES = ("orders.exchange", "site.exchange")
+# What exists is made to be of the type that is asked for, and bindings would keep the headers that it looked at before.
+TYPES = {"orders.exchange": ("topic", "fanout", "headers"), "site.exchange": ("topic", "fanout")}
 QUEUES = ("orders.queue", "site.queue")
 KEYS = ("order.created", "store.updated")
 PATTERNS = ("^delay", "queue$", "^delay\\.1m\\.", ".*", "[[:digit:]]", "(")
@@ -27,6 +29,7 @@ DEFINITIONS: tuple[dict[str, object], ...] = (
     {"dead-letter-routing-key": "theirs"},
     {"queue-mode": "lazy"},
 )
+HEADERS = (freeze_arguments({"kind": "order"}), freeze_arguments({"x-match": "any", "kind": "order", "vip": True}))
 THEIR_EXCHANGE, THEIR_QUEUE = "their.exchange", "their.queue"
 
 Disturbance = Callable[[MemoryBroker], None]
@@ -46,16 +49,28 @@ def topologies(draw: st.DrawFn) -> Topology:
     exchanges = draw(st.lists(st.sampled_from(EXCHANGES), unique=True))
     queues = draw(st.lists(st.sampled_from(QUEUES), unique=True))
     targets = [*(Target("queue", name) for name in queues), *(Target("exchange", name) for name in exchanges)]
+    types = {name: draw(st.sampled_from(TYPES[name])) for name in exchanges}
+    routes = draw(st.lists(_routes(levels, exchanges, targets), max_size=3)) if targets else []
     return expand(
         Spec(
             levels=tuple(LevelSpec(name, Duration.parse(name), draw(_waits)) for name in levels),
             settings=draw(st.sampled_from(("arguments", "policy"))),
             exchanges=tuple(
-                ExchangeSpec(name, draw(st.sampled_from(("topic", "fanout"))), existing=name == "site.exchange")
+                ExchangeSpec(
+                    name,
+                    types[name],
+                    existing=name == "site.exchange",
+                    durable=draw(st.booleans()),
+                    internal=draw(st.booleans()),
+                )
                 for name in exchanges
             ),
-            queues=tuple(QueueSpec(name, "classic", existing=draw(st.booleans())) for name in queues),
-            routes=tuple(draw(st.lists(_routes(levels, exchanges, targets), max_size=3)) if targets else ()),
+            queues=tuple(
+                QueueSpec(name, "classic", existing=draw(st.booleans()), durable=draw(st.booleans())) for name in queues
+            ),
+            routes=tuple(
+                route if types.get(route.source or "") == "headers" else replace(route, headers=()) for route in routes
+            ),
         )
     )
 
@@ -72,6 +87,7 @@ def _routes(levels: list[str], exchanges: list[str], targets: list[Target]) -> s
         targets=st.lists(st.sampled_from(targets), unique=True, min_size=1).map(tuple),
         source=st.sampled_from((None, *exchanges)),
         level=st.sampled_from((None, *levels)),
+        headers=st.sampled_from(((), *HEADERS)),
     )
     return route.filter(lambda route: bool(route.source or route.level))
 

@@ -1,19 +1,23 @@
 """Hypothesis strategies for valid topologies: whatever they make, a file can say."""
 
-from dataclasses import replace
-
 from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.model import EXCHANGE_TYPES, OVERFLOWS, QUEUE_TYPES, Arguments, Kind, freeze_arguments
 from delayctl.topology.names import MAX_NAME_BYTES, Names
+from delayctl.topology.parse_routes import X_MATCHES
+from delayctl.topology.rate import Rate
 from delayctl.topology.spec import (
     ROCKETMQ_LEVELS,
+    ROLES,
     ExchangeSpec,
+    GrantSpec,
     LevelSpec,
     QueueSpec,
     RetrySpec,
+    Role,
     RouteSpec,
     SettingsHome,
+    Silence,
     Spec,
     Target,
     WaitSpec,
@@ -90,6 +94,14 @@ AWKWARD = (
 
 durations = st.builds(Duration, st.integers(1, MAX_TTL_MS) | st.sampled_from([1, 1_000, 60_000, 300_000, MAX_TTL_MS]))
 
+rates = st.builds(
+    lambda count, digits, unit: Rate.parse(f"{count}{digits}/{unit}"),
+    st.integers(1, 10**12 - 1) | st.sampled_from([1, 200, 5_000]),
+    st.just("") | st.integers(0, 999_999).map(lambda digits: f".{digits:06}"),
+    st.sampled_from("smhd"),
+)
+sizes = st.integers(1, MAX_INTEGER) | st.sampled_from([1, 2**30, 4 * 2**30, 10**9, 512 * 10**6])
+
 
 def fits(text: str, most: int = MAX_NAME_BYTES) -> bool:
     """Say whether a text is short enough for AMQP."""
@@ -108,18 +120,20 @@ _words = st.lists(
 ).map(".".join)
 names = (_words | st.sampled_from(AWKWARD) | st.text(_clean, min_size=1, max_size=20)).filter(_is_name)
 labels = names | st.just("amq.shop")
-routing_keys = (
-    _words | st.sampled_from(["#", "*.created", "order.#", *AWKWARD]) | st.text(min_size=1, max_size=20)
-).filter(lambda key: bool(key) and fits(key))
+routing_keys = (_words | st.sampled_from(["", "#", "*.created", "order.#", *AWKWARD]) | st.text(max_size=20)).filter(
+    fits
+)
 
 
 @st.composite
 def waits(draw: st.DrawFn) -> WaitSpec:
     """How a delay queue keeps what waits."""
     limits = st.none() | st.sampled_from([1, 1_000_000]) | st.integers(1, MAX_INTEGER)
+    rate = draw(st.none() | rates)
     if draw(st.booleans()):
-        return WaitSpec("quorum", draw(limits), draw(limits), "reject-publish", at_least_once=True)
-    return WaitSpec(draw(st.sampled_from(QUEUE_TYPES)), draw(limits), draw(limits), draw(st.sampled_from(OVERFLOWS)))
+        return WaitSpec("quorum", draw(limits), draw(limits), "reject-publish", at_least_once=True, expected_rate=rate)
+    kind, overflow = draw(st.sampled_from(QUEUE_TYPES)), draw(st.sampled_from(OVERFLOWS))
+    return WaitSpec(kind, draw(limits), draw(limits), overflow, expected_rate=rate)
 
 
 _own_level_names = st.text(
@@ -142,18 +156,11 @@ def levels(draw: st.DrawFn) -> tuple[LevelSpec, ...]:
     return tuple(sorted(made, key=lambda level: (level.ttl, level.name)))
 
 
-@st.composite
-def exchanges(draw: st.DrawFn, name: str) -> ExchangeSpec:
-    """A business exchange of this name."""
-    if draw(st.booleans()):
-        return ExchangeSpec(name, draw(st.none() | st.sampled_from(EXCHANGE_TYPES)), existing=True)
-    return ExchangeSpec(name, draw(st.sampled_from(EXCHANGE_TYPES)), draw(st.none() | names))
-
-
+_values = st.text(max_size=20) | st.sampled_from(AWKWARD) | st.integers(-MAX_INTEGER, MAX_INTEGER) | st.booleans()
 _any_arguments = st.dictionaries(
     names.map(lambda name: f"x-{name}").filter(lambda name: fits(name) and name != "x-queue-type")
     | st.just("x-overflow"),
-    st.text(max_size=20) | st.sampled_from(AWKWARD) | st.integers(-MAX_INTEGER, MAX_INTEGER) | st.booleans(),
+    _values,
     max_size=3,
 ).filter(lambda arguments: not any(map(is_number_argument, arguments)))
 _number_arguments = st.dictionaries(
@@ -162,6 +169,30 @@ _number_arguments = st.dictionaries(
 arguments: st.SearchStrategy[Arguments] = st.builds(
     lambda some, numbers: freeze_arguments({**some, **numbers}), _any_arguments, _number_arguments
 )
+exchange_arguments: st.SearchStrategy[Arguments] = st.dictionaries(
+    names.filter(lambda name: name != "alternate-exchange"), _values, max_size=2
+).map(freeze_arguments)
+headers: st.SearchStrategy[Arguments] = st.builds(
+    lambda looked_for, how: freeze_arguments({**looked_for, **how}),
+    st.dictionaries(labels.filter(lambda name: name != "x-match"), _values, max_size=3),
+    st.just({}) | st.sampled_from(X_MATCHES).map(lambda how: {"x-match": how}),
+)
+
+
+@st.composite
+def exchanges(draw: st.DrawFn, name: str) -> ExchangeSpec:
+    """A business exchange of this name."""
+    if draw(st.booleans()):
+        return ExchangeSpec(name, draw(st.none() | st.sampled_from(EXCHANGE_TYPES)), existing=True)
+    return ExchangeSpec(
+        name,
+        draw(st.sampled_from(EXCHANGE_TYPES)),
+        draw(st.none() | names),
+        durable=draw(st.booleans()),
+        auto_delete=draw(st.booleans()),
+        internal=draw(st.booleans()),
+        arguments=draw(exchange_arguments),
+    )
 
 
 @st.composite
@@ -170,28 +201,37 @@ def queues(draw: st.DrawFn, name: str) -> QueueSpec:
     kind = draw(st.none() | st.sampled_from(QUEUE_TYPES))
     if draw(st.booleans()):
         return QueueSpec(name, kind, existing=True)
-    return QueueSpec(name, kind, arguments=draw(arguments))
+    if kind == "quorum":
+        return QueueSpec(name, kind, arguments=draw(arguments))
+    return QueueSpec(
+        name, kind, arguments=draw(arguments), durable=draw(st.booleans()), auto_delete=draw(st.booleans())
+    )
 
 
 @st.composite
 def routes(
     draw: st.DrawFn, levels: tuple[LevelSpec, ...], exchanges: tuple[ExchangeSpec, ...], queues: tuple[QueueSpec, ...]
 ) -> RouteSpec:
-    """A route between these objects."""
-    sources = [exchange for exchange in exchanges if exchange.type != "headers"]
-    source = draw(st.none() | st.sampled_from(sources)) if sources else None
-    level = draw(st.sampled_from(levels).map(lambda level: level.name))
+    """A route between these objects; without levels it needs an exchange to come from."""
+    anywhere = st.none() if levels else st.nothing()
+    source = draw(anywhere | st.sampled_from(exchanges)) if exchanges else None
+    level = draw(st.sampled_from(levels).map(lambda level: level.name)) if levels else None
+    targets = tuple(draw(st.lists(_targets(exchanges, queues), min_size=1, max_size=3, unique=True)))
+    circles = source is not None and Target("exchange", source.name) in targets
+    if source and (circles or draw(st.booleans())):
+        level = None
+    looked_for = draw(headers) if source and source.type in ("headers", None) else ()
+    needs_key = level is not None or not source or (source.type not in ("fanout", "headers") and not looked_for)
     keys = routing_keys
     if source and source.type == "direct":
         keys = keys.filter(lambda key: PATTERN_WORDS.isdisjoint(key.split(".")))
-    route = RouteSpec(
-        keys=tuple(draw(st.lists(keys, min_size=1, max_size=3, unique=True))),
-        targets=tuple(draw(st.lists(_targets(exchanges, queues), min_size=1, max_size=3, unique=True))),
+    return RouteSpec(
+        keys=tuple(draw(st.lists(keys, min_size=1 if needs_key else 0, max_size=3, unique=True))),
+        targets=targets,
         source=source.name if source else None,
-        level=draw(st.none() | st.just(level)) if source else level,
+        level=level,
+        headers=looked_for,
     )
-    circles = route.source is not None and Target("exchange", route.source) in route.targets
-    return replace(route, level=None) if circles else route
 
 
 def _targets(exchanges: tuple[ExchangeSpec, ...], queues: tuple[QueueSpec, ...]) -> st.SearchStrategy[Target]:
@@ -223,9 +263,40 @@ def _retries_of(draw: st.DrawFn, queue: str, levels: tuple[LevelSpec, ...], queu
 
 
 @st.composite
+def grants(
+    draw: st.DrawFn,
+    levels: tuple[LevelSpec, ...],
+    exchanges: tuple[ExchangeSpec, ...],
+    queues: tuple[QueueSpec, ...],
+    prefix: str,
+) -> tuple[GrantSpec, ...]:
+    """Roles of some users, held to what the file has, or not."""
+    own = Names(prefix)
+    able: dict[Role, list[str]] = {
+        "publisher": [exchange.name for exchange in exchanges] + [own.entrance(level.name) for level in levels],
+        "consumer": [queue.name for queue in queues] + ([own.unrouted_queue()] if levels else []),
+        "operator": [],
+    }
+    users = draw(st.lists(labels, max_size=3, unique=True))
+    roles = [draw(st.sampled_from(ROLES)) for _ in users]
+    some = [
+        draw(st.lists(st.sampled_from(able[role]), max_size=2, unique=True)) if able[role] else [] for role in roles
+    ]
+    return tuple(GrantSpec(user, role, tuple(only)) for user, role, only in zip(users, roles, some, strict=True))
+
+
+silences = st.builds(
+    Silence,
+    rule=st.integers(0, 999).map(lambda number: f"D{number:03}"),
+    reason=(st.text(min_size=1) | st.sampled_from(AWKWARD)).map(lambda text: " ".join(text.split())).filter(bool),
+    at=st.none() | labels,
+)
+
+
+@st.composite
 def specs(draw: st.DrawFn) -> Spec:
-    """A whole file."""
-    made = draw(levels())
+    """A whole file, with delays or without."""
+    made = draw(levels()) if draw(st.integers(0, 4)) else ()
     prefix = draw(st.just("") | names.filter(lambda prefix: fits(prefix, 100)))
     own = Names(prefix)
     taken = {own.exit(), own.unrouted_exchange(), own.unrouted_queue(), own.lock()}
@@ -233,18 +304,19 @@ def specs(draw: st.DrawFn) -> Spec:
     free = st.lists(names.filter(lambda name: name not in taken), max_size=4, unique=True).map(sorted)
     listed_exchanges = tuple(draw(exchanges(name)) for name in draw(free))
     listed_queues = tuple(draw(queues(name)) for name in draw(free))
-    has_targets = bool(listed_exchanges or listed_queues)
-    ways = (
-        st.lists(routes(made, listed_exchanges, listed_queues), max_size=3, unique=True) if has_targets else st.just([])
-    )
+    has_ways = bool(listed_exchanges or (listed_queues and made))
+    ways = st.lists(routes(made, listed_exchanges, listed_queues), max_size=3, unique=True)
     return Spec(
         levels=made,
         vhost=draw(st.none() | labels),
         prefix=prefix,
-        settings=draw(st.sampled_from(HOMES)),
-        policy_priority=draw(st.just(10) | st.integers(-1000, 1000)),
+        settings=draw(st.sampled_from(HOMES)) if made else "arguments",
+        policy_priority=draw(st.just(10) | st.integers(-1000, 1000)) if made else 10,
         exchanges=listed_exchanges,
         queues=listed_queues,
-        routes=tuple(draw(ways)),
-        retries=draw(retries(made, listed_queues, prefix)),
+        routes=tuple(draw(ways)) if has_ways else (),
+        retries=draw(retries(made, listed_queues, prefix)) if made else (),
+        grants=draw(grants(made, listed_exchanges, listed_queues, prefix)),
+        silences=tuple(draw(st.lists(silences, max_size=2, unique=True))),
+        memory=draw(st.none() | sizes),
     )

@@ -179,6 +179,8 @@ def test_validate_answers_programs() -> None:
             "bindings": 2,
             "policies": [],
             "existing": ["legacy"],
+            "findings": [],
+            "silenced": [],
         },
     )
 
@@ -198,7 +200,7 @@ def test_validate_tells_programs_what_is_wrong() -> None:
                     "message": "the file has no key 'queeus' (did you mean 'queues'?)",
                     "file": "topology.yaml",
                     "line": 2,
-                    "fix": "use one of: version, vhost, prefix, delay, exchanges, queues, routes, retry",
+                    "fix": "use one of: version, vhost, prefix, delay, exchanges, queues, routes, retry, permissions, lint",
                 }
             ],
         },

@@ -84,6 +84,27 @@ class TestPlan:
 
         check_golden("plan_blocked.txt", shown(diff(desired, Live())))
 
+    def test_what_is_unusual_is_told(self) -> None:
+        """Lifetimes, further arguments, and what a headers exchange looks for."""
+        headers = freeze_arguments({"x-match": "any", "kind": "order", "vip": True, "count": "5"})
+        desired = replace(
+            empty_topology(""),
+            exchanges=(Exchange("e", "headers", "a", False, True, True, freeze_arguments({"x-owner": "shop"})),),
+            queues=(Queue("q", durable=False, auto_delete=True, extra=freeze_arguments({"x-max-priority": 5})),),
+            bindings=(Binding("e", "queue", "q", "", headers),),
+        )
+        live = replace(live_of(desired), bindings=frozenset({Binding("e", "queue", "q", "k", headers)}))
+        moved = diff(desired, replace(live, record=Record(frozenset("e"), frozenset("q"), bindings=live.bindings)))
+        created = [line.strip() for line in shown(diff(desired, Live())).splitlines() if line.startswith("    ")]
+
+        told = '(count: "5", kind: order, vip: true, x-match: any)'
+        assert created == [
+            "+ exchange e  (headers, alternate a, not durable, auto-delete, internal, x-owner shop)",
+            "+ queue q  (not durable, auto-delete, x-max-priority 5)",
+            f"+ binding e → q  {told}",
+        ]
+        assert f"    - binding e → [k] q  {told}\n" in shown(moved)
+
     def test_nothing_to_do(self) -> None:
         """Said plainly."""
         assert shown(diff(DESIRED, live_of(DESIRED))) == "No changes. The broker matches topology.yaml.\n"
@@ -112,7 +133,7 @@ class TestPlan:
         [
             (None, "not set"),
             (10, "10"),
-            (True, "True"),
+            (True, "true"),
             ("drop-head", "drop-head"),
             ("60000", '"60000"'),
             (("rabbit@a", "rabbit@b"), '["rabbit@a", "rabbit@b"]'),
@@ -195,6 +216,7 @@ class TestJson:
                     "name": "e",
                     "type": "fanout",
                     "durable": True,
+                    "auto_delete": False,
                     "internal": False,
                     "arguments": {"alternate-exchange": "a"},
                 },
@@ -204,6 +226,8 @@ class TestJson:
                 {
                     "kind": "queue",
                     "name": "delay.1m.queue",
+                    "durable": True,
+                    "auto_delete": False,
                     "arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": "delay.exchange"},
                 },
             ),

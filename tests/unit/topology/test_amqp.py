@@ -127,6 +127,18 @@ class TestRefusals:
         assert isinstance(error, Refused)
         assert error.what == text.removeprefix("NOT_IMPLEMENTED - ")
 
+    def test_a_queue_that_may_not_be_transient_is_a_refusal(self) -> None:
+        """RabbitMQ closes the whole connection over it, and speaks of features."""
+        text = (
+            "INTERNAL_ERROR - Feature `transient_nonexcl_queues` is deprecated. By default, this feature can't be used."
+        )
+
+        error = translated(pe.ConnectionClosedByBroker(541, text))
+
+        assert isinstance(error, Refused)
+        assert (error.what, error.code) == ("this broker takes no queues that don't survive its restart", 541)
+        assert str(error).splitlines()[-1].startswith("  fix: write durable: true, or ")
+
     def test_a_missing_permission_names_the_user_and_the_cure(self) -> None:
         """An administrator can paste it."""
         text = "ACCESS_REFUSED - configure access to queue 'q' in vhost 'shop' refused for user 'ops'"

@@ -1,8 +1,9 @@
 """From a file's meaning to objects on the broker."""
 
+import pytest
 from delayctl.topology.duration import Duration
 from delayctl.topology.expand import expand
-from delayctl.topology.model import Binding, Exchange, Level, Policy, Queue, Reference, Settings, Topology
+from delayctl.topology.model import Arguments, Binding, Exchange, Level, Policy, Queue, Reference, Settings, Topology
 from delayctl.topology.spec import (
     ExchangeSpec,
     LevelSpec,
@@ -16,6 +17,7 @@ from delayctl.topology.spec import (
 
 MINUTE = LevelSpec("1m", Duration(60_000), WaitSpec(max_length=10, max_bytes=500))
 ORDERS = Target("queue", "orders.queue")
+KIND: Arguments = (("kind", "order"),)
 
 
 def test_one_level_is_a_whole_topology() -> None:
@@ -131,6 +133,68 @@ def test_a_fanout_source_is_bound_once() -> None:
         Binding("delay.exchange", "queue", "orders.queue", "a"),
         Binding("delay.exchange", "queue", "orders.queue", "b"),
     }
+
+
+@pytest.mark.parametrize(
+    ("route", "source_type", "bindings"),
+    [
+        (RouteSpec((), (ORDERS,), "orders.exchange"), "fanout", {("", ())}),
+        (RouteSpec(("k",), (ORDERS,), "orders.exchange"), "fanout", {("", ())}),
+        (RouteSpec((), (ORDERS,), "orders.exchange", headers=KIND), "headers", {("", KIND)}),
+        (RouteSpec((), (ORDERS,), "orders.exchange"), "headers", {("", ())}),
+        (RouteSpec(("a", "b"), (ORDERS,), "orders.exchange", headers=KIND), "headers", {("", KIND)}),
+        (RouteSpec((), (ORDERS,), "orders.exchange", headers=KIND), None, {("", KIND)}),
+    ],
+)
+def test_a_source_that_looks_at_no_keys_is_bound_all_the_same(
+    route: RouteSpec, source_type: str | None, bindings: set[tuple[str, Arguments]]
+) -> None:
+    """By its headers, or with nothing at all."""
+    assert bindings_of(route, source_type) == {
+        Binding("orders.exchange", "queue", "orders.queue", key, headers) for key, headers in bindings
+    }
+
+
+def test_a_delayed_route_from_headers_comes_out_by_its_keys() -> None:
+    """Headers lead into the delay; the exit goes by keys alone."""
+    route = RouteSpec(("a", "b"), (ORDERS,), "orders.exchange", "1m", KIND)
+
+    assert bindings_of(route, "headers") == {
+        Binding("orders.exchange", "exchange", "delay.1m.exchange", "", KIND),
+        Binding("delay.exchange", "queue", "orders.queue", "a"),
+        Binding("delay.exchange", "queue", "orders.queue", "b"),
+    }
+
+
+def test_without_levels_there_is_nothing_but_what_is_listed() -> None:
+    """No exit and no safety net; objects are declared just as they are described."""
+    spec = Spec(
+        levels=(),
+        exchanges=(
+            ExchangeSpec(
+                "e", "direct", "a", durable=False, auto_delete=True, internal=True, arguments=(("x-owner", "shop"),)
+            ),
+        ),
+        queues=(
+            QueueSpec("q", arguments=(("x-message-ttl", 5),), durable=False, auto_delete=True),
+            QueueSpec("r", durable=False),
+        ),
+        routes=(RouteSpec(("k",), (Target("queue", "q"),), "e"),),
+    )
+
+    assert expand(spec) == Topology(
+        prefix="",
+        exit="delay.exchange",
+        levels=(),
+        exchanges=(Exchange("e", "direct", "a", False, True, True, (("x-owner", "shop"),)),),
+        queues=(
+            Queue("q", Settings(ttl=Duration(5)), durable=False, auto_delete=True),
+            Queue("r", durable=False),
+        ),
+        bindings=(Binding("e", "queue", "q", "k"),),
+        policies=(),
+        existing=(),
+    )
 
 
 def test_a_retry_leads_back_to_its_queue_alone() -> None:

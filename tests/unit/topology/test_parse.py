@@ -8,14 +8,17 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.parse import read_spec
+from delayctl.topology.rate import Rate
 from delayctl.topology.spec import (
     DEFAULT_LEVELS,
     ROCKETMQ_LEVELS,
     ExchangeSpec,
+    GrantSpec,
     LevelSpec,
     QueueSpec,
     RetrySpec,
     RouteSpec,
+    Silence,
     Spec,
     Target,
     WaitSpec,
@@ -247,3 +250,135 @@ def test_thousands_of_objects_are_read_in_no_time() -> None:
 
     assert len(list(topology)) == 5_014
     assert took < 1
+
+
+@pytest.mark.parametrize("none", ["none", '"none"'])
+def test_a_file_can_do_without_delays(none: str) -> None:
+    """Then even the names that delayctl would take are free."""
+    spec = read(f"delay: {none}\nexchanges: {{delay.exchange: {{}}}}\nqueues: {{delay.unrouted.queue: {{}}}}")
+
+    assert spec == Spec((), exchanges=(ExchangeSpec("delay.exchange"),), queues=(QueueSpec("delay.unrouted.queue"),))
+
+
+def test_nothing_is_not_none() -> None:
+    """A section that was left empty means the usual levels."""
+    assert read("delay:") == read("delay: null") == Spec(levels=USUAL)
+
+
+def test_lifetimes_and_arguments_are_read() -> None:
+    """Of exchanges and of queues."""
+    spec = read(
+        """\
+        delay: none
+        exchanges: {e: {durable: false, auto_delete: true, internal: true, arguments: {x-b: "5", x-a: 5}}}
+        queues: {q: {durable: false, auto_delete: true}}
+        """
+    )
+
+    assert spec.exchanges == (
+        ExchangeSpec("e", durable=False, auto_delete=True, internal=True, arguments=(("x-a", 5), ("x-b", "5"))),
+    )
+    assert spec.queues == (QueueSpec("q", durable=False, auto_delete=True),)
+
+
+@pytest.mark.parametrize(
+    ("route", "keys", "headers"),
+    [
+        ("{from: h, headers: {b: 1, a: true}, to: q}", (), (("a", True), ("b", 1))),
+        ("{from: h, headers: {x-match: any, a: x}, key: k, to: q}", ("k",), (("a", "x"), ("x-match", "any"))),
+        ("{from: h, headers: {}, to: q}", (), ()),
+        ("{from: h, headers: , to: q}", (), ()),
+        ("{from: any, headers: {a: x}, to: q}", (), (("a", "x"),)),
+        ("{from: f, to: q}", (), ()),
+        ("{from: f, key: k, to: q}", ("k",), ()),
+        ('{from: t, key: "", to: q}', ("",), ()),
+        ("{from: t, key: ['', a, ''], to: q}", ("", "a"), ()),
+    ],
+)
+def test_a_route_looks_for_keys_or_headers(route: str, keys: tuple[str, ...], headers: tuple[object, ...]) -> None:
+    """As its source does; an empty key is one that was written as such."""
+    types = "{h: {type: headers}, any: {existing: true}, f: {type: fanout}, t: {}}"
+
+    (found,) = read(f"exchanges: {types}\nroutes: [{route}]").routes
+
+    assert (found.keys, found.headers) == (keys, headers)
+
+
+def test_an_expected_rate_is_taken_over_by_levels() -> None:
+    """Unless a level says otherwise."""
+    spec = read("delay: {queue: {expected_rate: 5/s}, levels: {1m: {}, 5m: {expected_rate: 60/h}}}")
+
+    assert [level.wait.expected_rate for level in spec.levels] == [Rate.parse("5/s"), Rate.parse("1/m")]
+
+
+def test_permissions_are_roles_held_to_objects_or_not() -> None:
+    """One name needs no list; delayctl's own entrances can be named as well."""
+    spec = read(
+        """\
+        routes: [{from: e, key: k, delay: 5m, to: q}]
+        permissions:
+          shop: publisher
+          web: {role: publisher, exchanges: [e, delay.5m.exchange, e]}
+          billing: {role: consumer, queues: q}
+          ops: {role: operator}
+        """
+    )
+
+    assert spec.grants == (
+        GrantSpec("shop", "publisher"),
+        GrantSpec("web", "publisher", ("e", "delay.5m.exchange")),
+        GrantSpec("billing", "consumer", ("q",)),
+        GrantSpec("ops", "operator"),
+    )
+
+
+def test_lint_is_told_what_is_fine_and_how_much_memory_there_is() -> None:
+    """A reason is one line, however it was written."""
+    spec = read(
+        """\
+        lint:
+          memory: 4GiB
+          ignore:
+            - {rule: D101, at: q, reason: it is}
+            - {rule: D101, at: q, reason: it is}
+            - rule: D205
+              reason: |
+                two
+                lines
+        """
+    )
+
+    assert (spec.silences, spec.memory) == ((Silence("D101", "it is", "q"), Silence("D205", "two lines")), 4 * 2**30)
+
+
+def test_everything_knows_its_line() -> None:
+    """In the file, not in the text that a template makes of it."""
+    spec = read(
+        """\
+        {% for name in ["a", "b"] %}{% endfor %}
+        delay:
+          levels:
+            1m: {}
+        exchanges:
+          e: {}
+        queues:
+          {{ "q: {}" }}
+        routes:
+          - from: e
+            key: k
+            to: used
+        retry:
+          q: {levels: [1m], park: p}
+        permissions:
+          shop: publisher
+        lint:
+          ignore:
+            - {rule: D101, reason: it is}
+        """
+    )
+
+    assert [level.line for level in spec.levels] == [5]
+    assert [exchange.line for exchange in spec.exchanges] == [7]
+    assert {queue.name: queue.line for queue in spec.queues} == {"p": 15, "q": 9, "used": 13}
+    parts = (spec.routes[0].line, spec.retries[0].line, spec.grants[0].line, spec.silences[0].line)
+    assert parts == (11, 15, 17, 20)

@@ -53,6 +53,9 @@ def test_file_of_the_wrong_shape_does_not_fit(name: str) -> None:
         ("route", parse.ROUTE_KEYS),
         ("target", parse.TARGET_KEYS),
         ("retry", parse.RETRY_KEYS),
+        ("grant", parse.GRANT_KEYS),
+        ("lint", parse.LINT_KEYS),
+        ("silence", parse.SILENCE_KEYS),
     ],
 )
 def test_keys_are_those_of_the_parser(definition: str | None, keys: tuple[str, ...]) -> None:

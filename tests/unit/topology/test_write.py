@@ -45,6 +45,41 @@ def test_the_example_is_written_as_people_would() -> None:
     assert rewritten(text) == dedent(text)
 
 
+def test_a_file_without_delays_is_written_as_people_would() -> None:
+    """With all that a hand-made topology has."""
+    text = """\
+        version: 1
+
+        delay: none
+
+        exchanges:
+          audit.exchange: {type: headers}
+          events.exchange: {type: fanout, durable: false, auto_delete: true, internal: true}
+          orders.exchange: {arguments: {x-owner: shop}}
+
+        queues:
+          audit.queue: {durable: false, auto_delete: true, arguments: {x-max-length: 5}}
+          orders.queue: {}
+
+        routes:
+          - {from: audit.exchange, headers: {kind: order, x-match: any}, to: audit.queue}
+          - {from: audit.exchange, headers: {}, key: all, to: audit.queue}
+          - {from: events.exchange, to: audit.queue}
+          - {from: orders.exchange, key: "", to: orders.queue}
+
+        permissions:
+          billing: {role: consumer, queues: orders.queue}
+          ops: operator
+          shop: {role: publisher, exchanges: [events.exchange, orders.exchange]}
+
+        lint:
+          memory: 4GiB
+          ignore: [{rule: D101, at: audit.queue, reason: "it is fine, really"}, {rule: D205, reason: fine}]
+        """
+
+    assert rewritten(text) == dedent(text)
+
+
 def test_what_is_mentioned_is_listed() -> None:
     """So that a misspelling in a later edit is seen."""
     assert rewritten("{version: 1, routes: [{key: k, delay: 1m, to: q}]}") == dedent("""\
@@ -70,6 +105,14 @@ def test_what_is_mentioned_is_listed() -> None:
         ("{queue: {profile: safe}, levels: [1m]}", "  levels: [1m]\n  queue: {profile: safe}\n"),
         ("{levels: {1m: {}, 2m: {profile: safe}}}", "  levels: {1m: {}, 2m: {profile: safe}}\n"),
         ("{queue: {max_length: unlimited}, levels: [1m]}", "  levels: [1m]\n  queue: {max_length: unlimited}\n"),
+        (
+            "{queue: {expected_rate: 5/s}, levels: [1m, 5m]}",
+            "  levels: [1m, 5m]\n  queue: {expected_rate: 5/s}\n",
+        ),
+        (
+            "{levels: {1m: {}, 5m: {expected_rate: 90/m}}}",
+            "  levels: {1m: {}, 5m: {expected_rate: 90/m}}\n",
+        ),
         (
             "{levels: {1m: {max_length: 5}, 2m: {max_length: 5}, 3m: {}}}",
             "  levels: {1m: {}, 2m: {}, 3m: {max_length: 1000000}}\n  queue: {max_length: 5}\n",

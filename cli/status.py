@@ -1,0 +1,58 @@
+"""The command that says how a topology is doing."""
+
+from typing import Any
+
+import click
+from delayctl.cli import exit_codes
+from delayctl.cli.host import Host, host_for
+from delayctl.cli.options import (
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+    topology_argument,
+)
+from delayctl.cli.status_views import status_json, status_text
+from delayctl.cli.views import to_json_text
+from delayctl.topology.expand import expand
+from delayctl.topology.spec import Spec
+from delayctl.topology.statistics import read_statistics
+from delayctl.topology.status import Facts, Status, status_of, waiting_queues
+from delayctl.topology.survey import make_plan
+from delayctl.topology.verdict import is_healthy, verdict
+
+
+@click.command(
+    short_help="Show what waits, and whether all is well.",
+    epilog="""\b
+Examples:
+  delayctl status topology.yaml
+  delayctl status topology.yaml --output json | jq '.levels[] | {level, waiting}'
+  delayctl status topology.yaml > /dev/null || echo "the delays need somebody"
+""",
+)
+@topology_argument
+@output_option
+@template_options
+@connection_options
+def status(topology: str, output: str, **options: Any) -> int:
+    """Show what waits in the levels of TOPOLOGY; exits with 1 where it is not healthy, and says why."""
+    connection, spec = connection_from(options), spec_from(topology, options)
+    found = _look(host_for(connection, connection.vhost_for(spec)), spec)
+    reasons = verdict(found, source=topology)
+    if output == "json":
+        click.echo(to_json_text(status_json(found, reasons)))
+    else:
+        click.echo(status_text(found, reasons, source=topology))
+    return exit_codes.DONE if is_healthy(reasons) else exit_codes.FAILED
+
+
+def _look(host: Host, spec: Spec) -> Status:
+    """Read all that a status is made of."""
+    assert host.management is not None
+    desired = expand(spec)
+    with host.broker() as broker:
+        plan, live = make_plan(desired, host.management, broker, vhost=host.vhost)
+    statistics = read_statistics(host.management, waiting_queues(desired, live))
+    return status_of(Facts(desired, tuple(retry.park for retry in spec.retries), plan, live, statistics))

@@ -1,0 +1,382 @@
+"""The damage that lint foretells, on a real broker: each failing file is applied all the same, and messages are sent."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pika.exceptions
+import pytest
+from delayctl.topology.version_bugs import parse_version
+
+from testbed.wait import until
+from tests.conftest import TopologyFile
+from tests.support.commands import Ran
+from tests.support.rabbit import Rabbit
+
+FILES = Path(__file__).parents[1] / "lint" / "files"
+
+
+def bring(rabbit: Rabbit, code: str, kind: str = "fail") -> Ran:
+    """Apply the file of a rule, with the rule silenced."""
+    text = (FILES / f"{code}.{kind}.yaml").read_text(encoding="utf-8")
+    silence = f"\nlint: {{ignore: [{{rule: {code}, reason: to show the damage}}]}}\n"
+    return rabbit.apply_text(text + silence)
+
+
+def declare_exchange(rabbit: Rabbit, name: str) -> None:
+    """An exchange that belongs to others."""
+    rabbit.api("PUT", f"exchanges/{{vhost}}/{name}", {"type": "topic", "durable": True})
+
+
+def publish(rabbit: Rabbit, exchange: str, key: str, body: str, **properties: object) -> None:
+    """Publish one message as it comes, routable or not."""
+    with rabbit.channel() as channel:
+        channel.basic_publish(exchange, key, body.encode(), pika.BasicProperties(**properties))  # type: ignore[arg-type]
+
+
+def publish_as(rabbit: Rabbit, user: str, exchange: str) -> None:
+    """Publish one message as somebody else."""
+    parameters = pika.URLParameters(rabbit.url)
+    parameters.credentials = pika.PlainCredentials(user, "secret")
+    with pika.BlockingConnection(parameters) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.basic_publish(exchange, "reminder", b"refused")
+
+
+def bodies(rabbit: Rabbit, queue: str) -> list[str]:
+    """What a queue holds now."""
+    return [message.body for message in rabbit.take(queue)]
+
+
+def test_an_error_is_not_applied(rabbit: Rabbit) -> None:
+    """Unless the file says why it may be; the refusal tells how."""
+    refused = rabbit.apply_text((FILES / "D101.fail.yaml").read_text(encoding="utf-8"))
+    untouched = rabbit.definitions()
+    applied = bring(rabbit, "D101")
+
+    assert (refused.code, applied.code) == (1, 0)
+    assert "Error D101: a message with key 'order.created' waits 300ms in orders.wait.queue" in refused.out
+    assert "lint found 1 error in the file; nothing is applied" in refused.err
+    assert "lint: {ignore: [{rule: D101, at: orders.wait.queue, reason: WHY}]}" in refused.err
+    assert untouched["queues"] == []
+
+
+def test_d101_no_way_out_loses_messages(rabbit: Rabbit) -> None:
+    """It is confirmed, it expires, and nobody ever sees it again."""
+    assert bring(rabbit, "D101").code == 0
+
+    rabbit.publish("orders.exchange", "order.created", "lost")
+    rabbit.await_ready("orders.wait.queue", 0)
+    rabbit.publish("due.exchange", "order.paid", "control")
+    rabbit.await_ready("orders.queue", 1)
+
+    assert bodies(rabbit, "orders.queue") == ["control"]
+    assert rabbit.ready("orders.wait.queue") == 0
+
+
+def test_d102_an_exit_that_is_not_there_loses_messages(rabbit: Rabbit) -> None:
+    """The broker takes the queue and the message, and drops it at the end of its wait."""
+    assert bring(rabbit, "D102").code == 0
+
+    rabbit.publish("", "orders.wait.queue", "lost")
+    rabbit.await_ready("orders.wait.queue", 0)
+
+    declare_exchange(rabbit, "due.exchange")
+    assert bring(rabbit, "D102", "pass").code == 0
+    assert bodies(rabbit, "orders.wait.queue") == []
+
+
+def test_d103_a_cycle_is_dropped(rabbit: Rabbit) -> None:
+    """The copy that should wait again is gone, while one that comes by the same way for the first time is not."""
+    assert bring(rabbit, "D103").code == 0
+
+    rabbit.publish("orders.exchange", "order.created", "circles")
+    rabbit.await_ready("orders.queue", 1)
+    rabbit.publish("shop.exchange", "order.paid", "control")
+    rabbit.await_ready("orders.queue", 2)
+
+    # The second round of the first message would have been over before the control came out.
+    assert bodies(rabbit, "orders.queue") == ["circles", "control"]
+    assert rabbit.ready("delay.300ms.queue") == 0
+    assert rabbit.ready("delay.unrouted.queue") == 0
+
+
+def test_d104_one_message_is_delivered_twice(rabbit: Rabbit) -> None:
+    """Once after each of its waits."""
+    assert bring(rabbit, "D104").code == 0
+
+    rabbit.publish("orders.exchange", "order.created", "twice")
+    rabbit.await_ready("orders.queue", 2)
+
+    assert bodies(rabbit, "orders.queue") == ["twice", "twice"]
+
+
+def test_d105_a_message_reaches_the_target_of_another_route(rabbit: Rabbit) -> None:
+    """The exit looks at the key alone."""
+    assert bring(rabbit, "D105").code == 0
+
+    rabbit.publish("orders.exchange", "created", "an order")
+    rabbit.await_ready("users.queue", 1)
+
+    assert bodies(rabbit, "users.queue") == ["an order"]
+    assert bodies(rabbit, "orders.queue") == ["an order"]
+
+
+def test_d106_nothing_can_be_published_to_an_internal_exit(rabbit: Rabbit) -> None:
+    """Dead-lettering gets through, a publisher does not, and newer brokers forget it in their definitions."""
+    assert bring(rabbit, "D106").code == 0
+
+    rabbit.publish("", "orders.wait.queue", "waits")
+    rabbit.await_ready("orders.queue", 1)
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+        publish(rabbit, "due.exchange", "order.created", "refused")
+
+    exported = {exchange["name"] for exchange in rabbit.api("GET", "definitions/{vhost}")["exchanges"]}
+    is_old = (parse_version(rabbit.api("GET", "overview")["rabbitmq_version"]) or (0, 0, 0)) < (4, 0, 0)
+    assert refused.value.reply_code == 403
+    assert ("due.exchange" in exported) is is_old
+
+
+def test_d107_a_header_with_x_matches_every_message(rabbit: Rabbit) -> None:
+    """Also one that has no headers at all; with -with-x it is looked at."""
+    assert bring(rabbit, "D107").code == 0
+
+    publish(rabbit, "orders.exchange", "", "of nobody")
+    rabbit.await_ready("eu.queue", 1)
+    assert bodies(rabbit, "eu.queue") == ["of nobody"]
+
+    assert bring(rabbit, "D107", "pass").code == 0
+    publish(rabbit, "orders.exchange", "", "of nobody")
+    publish(rabbit, "orders.exchange", "", "of us", headers={"x-tenant": "us"})
+    rabbit.await_ready("us.queue", 1)
+    assert bodies(rabbit, "us.queue") == ["of us"]
+    assert bodies(rabbit, "eu.queue") == []
+
+
+def test_d108_other_keys_are_parked(rabbit: Rabbit) -> None:
+    """A fanout exchange lets them in, and the exit has no way for them."""
+    assert bring(rabbit, "D108").code == 0
+
+    rabbit.publish("events.exchange", "order.paid", "parked")
+    rabbit.await_ready("delay.unrouted.queue", 1)
+
+    assert bodies(rabbit, "orders.queue") == []
+
+
+def test_d109_an_exchange_with_nothing_behind_it_swallows_messages(rabbit: Rabbit) -> None:
+    """The exit has led them on, so they are not even parked."""
+    assert bring(rabbit, "D109").code == 0
+
+    rabbit.publish("delay.300ms.exchange", "store.updated", "lost")
+    rabbit.await_ready("delay.300ms.queue", 0)
+    rabbit.publish("delay.300ms.exchange", "store.unknown", "control")
+    rabbit.await_ready("delay.unrouted.queue", 1)
+
+    assert bodies(rabbit, "delay.unrouted.queue") == ["control"]
+
+
+def test_d201_a_ttl_without_an_exit_deletes(rabbit: Rabbit) -> None:
+    """What expires is gone."""
+    assert bring(rabbit, "D201").code == 0
+
+    rabbit.publish("", "orders.wait.queue", "lost")
+    rabbit.await_ready("orders.wait.queue", 0)
+
+    assert bodies(rabbit, "orders.wait.queue") == []
+
+
+def test_d202_a_dead_letter_key_overwrites_keys(rabbit: Rabbit) -> None:
+    """What comes out has lost the key that it came in with."""
+    assert bring(rabbit, "D202").code == 0
+
+    rabbit.publish("", "orders.wait.queue", "renamed")
+    rabbit.await_ready("orders.queue", 1)
+
+    assert [message.key for message in rabbit.take("orders.queue")] == ["due"]
+
+
+def test_d203_a_queue_that_expires_takes_its_messages_along(rabbit: Rabbit) -> None:
+    """Long before their TTL, and without dead-lettering them."""
+    assert bring(rabbit, "D203").code == 0
+
+    rabbit.publish("", "orders.wait.queue", "lost")
+    until(lambda: "orders.wait.queue" not in {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}, 30)
+    rabbit.publish("due.exchange", "control", "control")
+    rabbit.await_ready("orders.queue", 1)
+
+    assert bodies(rabbit, "orders.queue") == ["control"]
+
+
+def test_d204_at_least_once_with_drop_head_is_at_most_once(rabbit: Rabbit) -> None:
+    """What has no route is dropped; with reject-publish it is kept, as at-least-once says."""
+    declare_exchange(rabbit, "due.exchange")
+    assert bring(rabbit, "D204").code == 0
+    rabbit.publish("", "orders.wait.queue", "dropped")
+    rabbit.await_ready("orders.wait.queue", 0)
+    dropped = rabbit.api("DELETE", "queues/{vhost}/orders.wait.queue")
+    assert dropped is None
+
+    assert bring(rabbit, "D204", "pass").code == 0
+    rabbit.publish("", "orders.wait.queue", "kept")
+    rabbit.await_ready("orders.wait.queue", 0)
+    rabbit.api("PUT", "queues/{vhost}/rescued.queue", {"durable": True})
+    rabbit.api("POST", "bindings/{vhost}/e/due.exchange/q/rescued.queue", {"routing_key": "#"})
+
+    # The broker tries again every 180 seconds; that the message is still counted shows that it is kept.
+    until(lambda: rabbit.queue("orders.wait.queue").get("messages_dlx") == 1, 30)
+
+
+def test_d205_more_than_there_is_room_for_leaves_early(rabbit: Rabbit) -> None:
+    """Of 110 messages into a level of one minute with room for 100, ten come out at once."""
+    assert bring(rabbit, "D205").code == 0
+
+    rabbit.publish("delay.1m.exchange", "reminder", *(f"m{number:03}" for number in range(110)))
+    rabbit.await_ready("reminders.queue", 10)
+
+    assert bodies(rabbit, "reminders.queue") == [f"m{number:03}" for number in range(10)]
+    assert rabbit.ready("delay.1m.queue") == 100
+
+
+def test_d209_a_ttl_above_ten_years_is_refused(rabbit: Rabbit) -> None:
+    """By the broker, while one millisecond less is taken."""
+    declare_exchange(rabbit, "due.exchange")
+
+    refused = bring(rabbit, "D209")
+    taken = bring(rabbit, "D209", "pass")
+
+    assert refused.code != 0
+    assert "failed queue orders.wait.queue" in refused.out
+    assert taken.code == 0
+
+
+def test_d211_an_auto_delete_queue_is_gone_when_messages_come(rabbit: Rabbit) -> None:
+    """Its last consumer leaves while the message waits, and takes the queue along."""
+    assert bring(rabbit, "D211").code == 0
+
+    with rabbit.channel() as channel:
+        channel.basic_consume("orders.queue", lambda *_: None)
+    rabbit.publish("delay.300ms.exchange", "order.created", "parked")
+    rabbit.await_ready("delay.unrouted.queue", 1)
+
+    assert "orders.queue" not in {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}
+
+
+def test_d301_a_level_waits_as_long_as_its_ttl_says(rabbit: Rabbit) -> None:
+    """Its name promises five minutes, and the message is there at once."""
+    assert bring(rabbit, "D301").code == 0
+
+    rabbit.publish("delay.5m.exchange", "reminder", "early")
+    rabbit.await_ready("reminders.queue", 1)
+
+    assert bodies(rabbit, "reminders.queue") == ["early"]
+
+
+@pytest.mark.parametrize("operator", [False, True])
+def test_d401_a_foreign_policy_shortens_the_wait(rabbit: Rabbit, topology: TopologyFile, operator: bool) -> None:
+    """Lint names it, and the message comes out after 300 ms instead of five minutes."""
+    file = topology.write(
+        "version: 1\ndelay: {levels: [5m]}\nroutes:\n  - {key: reminder, delay: 5m, to: reminders.queue}\n"
+    )
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    before = rabbit.delayctl("validate", file, "--live")
+
+    rabbit.put_policy("short", "^delay", operator=operator, message_ttl=300)
+    rabbit.await_effective("delay.5m.queue", {"message-ttl": 300})
+    found = rabbit.delayctl("validate", file, "--live")
+    rabbit.publish("delay.5m.exchange", "reminder", "early")
+    rabbit.await_ready("reminders.queue", 1)
+
+    kind = "operator policy" if operator else "policy"
+    assert (before.code, found.code) == (0, 1)
+    assert f"{kind} 'short' (pattern '^delay', priority 0) overrules the file at delay.5m.queue" in found.out
+    assert "messages leave after 300ms, not 5m" in found.out
+
+
+def test_d402_transient_messages_are_counted(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Lint sees them on the broker once its figures are fresh; persistent ones are none."""
+    file = topology.write("version: 1\ndelay: {levels: [5m]}\n")
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    rabbit.publish("delay.5m.exchange", "reminder", "persistent")
+    publish(rabbit, "delay.5m.exchange", "reminder", "transient", delivery_mode=1)
+
+    until(lambda: "D402" in rabbit.delayctl("validate", file, "--live").out, 30, every=1)
+
+    answer = rabbit.delayctl("validate", file, "--live").out
+    assert "1 of 2 messages waiting in delay.5m.queue are transient: a restart of the broker loses them" in answer
+
+
+def test_d403_bugs_of_this_release_are_told(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A quorum level that overflows is touched by one before 4.2.1, and by none after 4.3.3."""
+    file = topology.write("version: 1\ndelay: {levels: [5m], queue: {type: quorum}}\n")
+    version = parse_version(rabbit.api("GET", "overview")["rabbitmq_version"])
+    assert version is not None
+
+    found = rabbit.delayctl("validate", file, "--live")
+
+    assert ("D403" in found.out) is (version < (4, 2, 1))
+    assert found.code == 0
+
+
+@pytest.fixture
+def stranger(rabbit: Rabbit) -> Iterator[str]:
+    """A user without any rights."""
+    name = f"stranger-{uuid.uuid4().hex[:8]}"
+    rabbit.api("PUT", f"users/{name}", {"password": "secret", "tags": ""})
+    yield name
+    rabbit.api("DELETE", f"users/{name}")
+
+
+def test_d404_a_user_without_rights_can_not_publish(rabbit: Rabbit, topology: TopologyFile, stranger: str) -> None:
+    """Lint says so before the broker does."""
+    file = topology.write(f"version: 1\ndelay: {{levels: [5m]}}\npermissions:\n  {stranger}: publisher\n")
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    nothing = {"configure": "", "write": "^orders", "read": ""}
+    rabbit.api("PUT", f"permissions/{{vhost}}/{stranger}", nothing)
+
+    found = rabbit.delayctl("validate", file, "--live")
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+        publish_as(rabbit, stranger, "delay.5m.exchange")
+
+    rabbit.api("PUT", f"permissions/{{vhost}}/{stranger}", nothing | {"write": "^delay\\.5m\\.exchange$"})
+    granted = rabbit.delayctl("validate", file, "--live")
+    assert refused.value.reply_code == 403
+    assert (
+        f"user {stranger} can't write delay.5m.exchange, as a publisher has to: its pattern is '^orders'" in found.out
+    )
+    assert (found.code, granted.code) == (1, 0)
+
+
+def test_live_lint_follows_ways_that_only_the_broker_knows(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """An exchange of others that takes the key is fine; one that does not is an error."""
+    declare_exchange(rabbit, "site.exchange")
+    rabbit.api("PUT", "queues/{vhost}/site.queue", {"durable": True})
+    rabbit.api("POST", "bindings/{vhost}/e/site.exchange/q/site.queue", {"routing_key": "store.#"})
+    text = (
+        "version: 1\ndelay: {{levels: [5m]}}\nexchanges: {{site.exchange: {{existing: true}}}}\n"
+        "routes:\n  - {{key: {key}, delay: 5m, to: {{exchange: site.exchange}}}}\n"
+    )
+
+    fine = rabbit.delayctl("validate", topology.write(text.format(key="store.updated")), "--live")
+    lost = rabbit.delayctl("validate", topology.write(text.format(key="shop.updated")), "--live")
+
+    assert (fine.code, lost.code) == (0, 1)
+    assert "Error D101: a message with key 'shop.updated' waits 5m in delay.5m.queue" in lost.out
+
+
+def test_live_lint_does_without_what_a_user_may_not_see(rabbit: Rabbit, topology: TopologyFile, tmp_path: Path) -> None:
+    """Nodes and permissions are for monitors and administrators; the rest is looked at all the same."""
+    user = f"looker-{uuid.uuid4().hex[:8]}"
+    rabbit.api("PUT", f"users/{user}", {"password": "secret", "tags": "policymaker"})
+    rabbit.api("PUT", f"permissions/{{vhost}}/{user}", {"configure": "", "write": "", "read": ".*"})
+    (tmp_path / "looker.yaml").write_text(f"username: {user}\npassword: secret\n", encoding="utf-8")
+    rabbit.put_policy("short", "^delay", message_ttl=300)
+    file = topology.write("version: 1\ndelay: {levels: [5m]}\npermissions:\n  nobody: publisher\n")
+
+    found = rabbit.delayctl("validate", file, "--live", "--credentials-file", str(tmp_path / "looker.yaml"))
+
+    rabbit.api("DELETE", f"users/{user}")
+    assert (found.code, found.err) == (1, "")
+    assert "D401" in found.out
+    assert "D404" not in found.out

@@ -1,0 +1,202 @@
+"""The command explain, by the file alone."""
+
+import json
+from typing import Any
+
+import click
+import pytest
+from delayctl.cli.explain_views import MAX_LINES, Explained, explain_json, explain_text
+from delayctl.topology.journey import journey
+from delayctl.topology.model import Exchange, Queue
+from delayctl.topology.routing import Message
+
+from tests.conftest import TopologyFile
+from tests.support.commands import Ran, delayctl
+from tests.support.golden import check_golden
+from tests.unit.topology.test_journey import waits
+from tests.unit.topology.test_routing import network, to
+
+FILE = """
+version: 1
+delay: {levels: [1m, 5m, 15m]}
+exchanges:
+  orders.exchange: {type: topic}
+  site.exchange: {type: headers}
+  theirs.exchange: {existing: true}
+queues:
+  orders.timeout.queue: {}
+  orders.audit.queue: {}
+  orders.view.queue: {arguments: {x-message-ttl: 30000}}
+routes:
+  - {from: orders.exchange, key: order.created, delay: 15m, to: orders.timeout.queue}
+  - {from: orders.exchange, key: [order.*, order.#], to: orders.audit.queue}
+  - {from: orders.exchange, key: order.viewed, to: orders.view.queue}
+  - {from: site.exchange, headers: {kind: store, count: 3}, to: orders.audit.queue}
+  - {from: theirs.exchange, key: order.created, delay: 1m, to: orders.timeout.queue}
+retry:
+  orders.timeout.queue: {levels: [1m, 5m], park: orders.timeout.dlq}
+"""
+
+
+@pytest.fixture
+def file(topology: TopologyFile, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The file, in a folder that it is named without."""
+    topology.write(FILE)
+    monkeypatch.chdir(topology.path.parent)
+    return topology.path.name
+
+
+def answer(ran: Ran) -> Any:
+    """The JSON that a command printed."""
+    return json.loads(ran.out)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code"),
+    [
+        ("delayed", ("--exchange", "orders.exchange", "--key", "order.created"), 0),
+        ("parked", ("--level", "15m", "--key", "who.knows"), 0),
+        ("lost", ("--exchange", "orders.exchange", "--key", "order.viewed"), 1),
+        ("returned", ("--exchange", "orders.exchange", "--key", "invoice"), 1),
+        ("headers", ("--exchange", "site.exchange", "--header", "kind=store", "--header", "count=3"), 0),
+        ("headers_typed", ("--exchange", "site.exchange", "--header", "kind=store", "--header", "count='3'"), 1),
+        ("default", ("--exchange", "", "--key", "orders.view.queue", "--header", "CC=[orders.audit.queue]"), 1),
+        ("existing", ("--exchange", "theirs.exchange", "--key", "order.created"), 0),
+    ],
+)
+def test_the_way_as_text(file: str, name: str, options: tuple[str, ...], code: int) -> None:
+    """A tree with times, and what became of each copy."""
+    ran = delayctl("explain", file, *options)
+
+    check_golden(f"explain_{name}.txt", ran.out)
+    assert (ran.code, ran.err) == (code, "")
+
+
+def test_the_way_as_json(file: str) -> None:
+    """The same for programs."""
+    ran = delayctl("explain", file, "--exchange", "orders.exchange", "--key", "order.created", "--output", "json")
+
+    assert ran.code == 0
+    check_golden("explain.json", ran.out)
+
+
+def test_a_level_is_known_by_its_duration_too(file: str) -> None:
+    """900s are 15m."""
+    by_name, by_duration = (
+        delayctl("explain", file, "--level", level, "--key", "order.created") for level in ("15m", "900s")
+    )
+
+    assert by_name == by_duration
+    assert by_name.code == 0
+
+
+def test_parking_of_retries_is_parking(file: str) -> None:
+    """What is sent to the parking queue of a retry is parked there."""
+    ran = delayctl("explain", file, "--exchange", "", "--key", "orders.timeout.dlq", "--output", "json")
+
+    assert [end["fate"] for end in answer(ran)["ends"]] == ["parked"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "expected"),
+    [
+        (
+            ("--exchange", "order.exchange"),
+            1,
+            "there is no exchange 'order.exchange' (did you mean 'orders.exchange'?)",
+        ),
+        (("--level", "2m"), 1, "there is no level '2m'"),
+        (("--level", "nonsense"), 1, "fix: name one of 1m, 5m, 15m"),
+        ((), 64, "say where the message is published"),
+        (("--exchange", "a", "--level", "1m"), 64, "say where the message is published"),
+        (("--level", "1m", "--header", "kind"), 64, "--header 'kind' is not NAME=VALUE"),
+        (("--level", "1m", "--header", "CC=a"), 64, "--header CC is not a list of keys"),
+    ],
+)
+def test_what_can_not_be_explained(file: str, options: tuple[str, ...], code: int, expected: str) -> None:
+    """Said with the fix, and nothing on stdout."""
+    ran = delayctl("explain", file, *options)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert expected in ran.err
+
+
+def told(*objects: Any, exchange: str, key: str) -> tuple[list[str], dict[str, Any]]:
+    """Text and JSON for a made-up network."""
+    there = network(*objects)
+    explained = Explained(journey(there, exchange, Message(key)), there, "here")
+    return click.unstyle(explain_text(explained)).splitlines(), explain_json(explained)
+
+
+def test_a_circle_and_a_double_are_told() -> None:
+    """The copy that circles is dropped, the other arrives twice."""
+    objects = [Exchange("x", "fanout"), waits("q1", 5, "x"), waits("q2", 7, "x", key="k"), Queue("q3")]
+
+    text, data = told(*objects, *(to("x", name) for name in ("q1", "q2", "q3")), exchange="", key="q1")
+
+    assert text == [
+        "here: a message to the default exchange with the key q1",
+        "",
+        "    +0s  the default exchange",
+        "         └─ q1: waits 5ms unless consumed before",
+        "   +5ms     └─ x (fanout)",
+        "               ├─ q1: dropped as a cycle: it waited there before, and the broker drops what circles",
+        "               ├─ q2: waits 7ms unless consumed before",
+        "  +12ms        │  └─ x (fanout), now with the key k",
+        "               │     ├─ q1: dropped as a cycle: it waited there before, and the broker drops what circles",
+        "               │     ├─ q2: dropped as a cycle: it waited there before, and the broker drops what circles",
+        "               │     └─ q3: delivered",
+        "   +5ms        └─ q3: delivered",
+        "",
+        "Dropped as a cycle 2 times before q1 after 5ms, 12ms: it waited there before, and the broker drops what circles.",
+        "Delivered 2 times to q3 after 5ms, 12ms.",
+        "Dropped as a cycle before q2 after 12ms: it waited there before, and the broker drops what circles.",
+    ]
+    assert (data["repeated"], data["safe"], data["total_ms"]) == ({"q3": 2}, False, 12)
+
+
+def test_odd_ways_are_told() -> None:
+    """Exchanges that lead back, that are missing, that are a plugin's; the default exchange as an alternate."""
+    objects = [
+        Exchange("x", "fanout"),
+        Exchange("back", "fanout"),
+        Exchange("plugin", "x-random"),
+        Exchange("lonely", "topic", alternate=""),
+        waits("q1", 5, "gone"),
+        to("x", "back"),
+        to("back", "x"),
+        to("x", "plugin"),
+        to("x", "q1"),
+        to("back", "q1"),
+        to("x", "lonely"),
+    ]
+
+    text, _ = told(*objects, exchange="x", key="q1")
+
+    assert text[2:13] == [
+        "   +0s  x (fanout)",
+        "        ├─ back (fanout)",
+        "        │  ├─ x, which it passed already",
+        "        │  └─ q1, which has its copy already",
+        "        ├─ lonely (topic)",
+        "        │  └─ nothing matches, alternate → the default exchange",
+        "        ├─ plugin (x-random)",
+        "        ├─ q1: waits 5ms unless consumed before",
+        "  +5ms  │  └─ gone, which does not exist",
+        "        │     └─ lost: the dead-letter exchange gone does not exist",
+        "   +0s  └─ unknown: exchange plugin is of type x-random, a plugin's: where it leads is not known here",
+    ]
+
+
+def test_a_hostile_network_is_told_within_bounds() -> None:
+    """Cut, and said so; names that would move a cursor do not."""
+    names = [f"q{number}\x1b[2J" for number in range(12)]
+    objects = [Exchange("x", "fanout"), *(waits(name, 1, "x") for name in names), *(to("x", name) for name in names)]
+
+    text, data = told(*objects, exchange="x", key="a")
+
+    assert len(text) < 3 * MAX_LINES
+    assert any("… and more: --output json shows all of it" in line for line in text)
+    assert text[-1] == "There are more copies than could be followed: dead-letter exchanges lead to each other."
+    assert "\x1b" not in "".join(text)
+    assert data["complete"] is False

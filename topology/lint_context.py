@@ -1,0 +1,35 @@
+"""What the rules of lint look at: the scene, and the ways of the messages that a file speaks of."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from delayctl.topology.scene import Scene
+from delayctl.topology.trails import Trails
+
+
+@dataclass(frozen=True)
+class Context(Scene):
+    """A file, the broker where one was asked for, and where messages go."""
+
+    @cached_property
+    def trails(self) -> Trails:
+        """What became of a message of every route."""
+        return Trails(self)
+
+    @cached_property
+    def targets_by_way_in(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """What the routes that lead from an exchange into a wait want to reach; an entrance leads into its own."""
+        found: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for route in self.spec.routes:
+            if route.level is not None:
+                source = self.names.entrance(route.level) if route.source is None else route.source
+                wait = self.names.delay_queue(route.level)
+                found[source, wait].update(target.name for target in route.targets)
+        return {way: frozenset(targets) for way, targets in found.items()}
+
+    @cached_property
+    def delayed_targets(self) -> frozenset[str]:
+        """Every target of a route with a delay."""
+        return frozenset().union(*self.targets_by_way_in.values())

@@ -1,0 +1,170 @@
+"""Rules that look at a broker: what others have set there, what waits there, and what its version gets wrong."""
+
+from collections.abc import Iterator
+
+from delayctl.topology.effective import Effective, default_of, effective
+from delayctl.topology.findings import Found, Rule, Severity
+from delayctl.topology.lint_context import Context
+from delayctl.topology.model import Policy, Queue, Settings
+from delayctl.topology.permissions import Lack, lacking
+from delayctl.topology.scene import Wait
+from delayctl.topology.version_bugs import BUGS, Bug, parse_version
+from delayctl.topology.wording import plural, quoted
+
+_EFFECTS = {
+    "ttl": "messages leave after {live}, not {desired}",
+    "max_length": "it holds {live} messages, not {desired}",
+    "max_bytes": "it holds {live} bytes, not {desired}",
+    "expires": "it is deleted with its messages {live} after its last use",
+    "overflow": "its overflow is {live}, not {desired}",
+    "dead_letter_exchange": "messages leave for {live}, not {desired}",
+    "dead_letter_key": "every message leaves with the key {live}",
+    "dead_letter_strategy": "its dead-lettering is {live}, not {desired}",
+}
+_WITHOUT = {
+    "ttl": "messages never leave",
+    "max_length": "its length has no limit, not {desired}",
+    "max_bytes": "its size has no limit, not {desired}",
+    "dead_letter_exchange": "messages are deleted when they expire",
+}
+
+
+def foreign_policy(context: Context) -> Iterator[Found]:
+    """D401: somebody else's policy decides how long messages wait."""
+    if context.live is None:
+        return
+    own = {policy.name for policy in context.topology.policies}
+    theirs = [policy for policy in context.live.policies if policy.name not in own]
+    if not theirs and not context.live.operator_policies:
+        return
+    policies = (*theirs, *context.topology.policies)
+    declared = {queue.name: queue for queue in context.topology.queues}
+    for name, wait in context.waits.items():
+        queue = declared.get(name) or context.live.queues.get(name)
+        if queue is not None:
+            found = effective(queue, policies, context.live.operator_policies)
+            yield from _overruled(context, wait, queue, found)
+
+
+def _overruled(context: Context, wait: Wait, queue: Queue, found: Effective) -> Iterator[Found]:
+    meant = effective(queue, context.topology.policies, ()).settings
+    effects = [text for field in _EFFECTS if (text := _effect(field, meant, found.settings))]
+    if effects:
+        culprits = " and ".join(_named(context, found))
+        message = f"{culprits} overrules the file at {queue.name}: {'; '.join(effects)}"
+        fix = "let its owner narrow its pattern, or raise policy_priority with settings: policy"
+        yield Found(queue.name, message, fix, wait.line)
+
+
+def _effect(field: str, meant: Settings, live: Settings) -> str | None:
+    desired, found = (getattr(settings, field) or default_of(field) for settings in (meant, live))
+    if desired == found:
+        return None
+    template = _WITHOUT.get(field, "") if found is None else _EFFECTS[field]
+    return template.format(live=_shown(found), desired=_shown(desired))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "without limit"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _named(context: Context, found: Effective) -> Iterator[str]:
+    own = {policy.name for policy in context.topology.policies}
+    if found.policy is not None and found.policy.name not in own:
+        yield _policy_text("policy", found.policy)
+    if found.operator_policy is not None:
+        yield _policy_text("operator policy", found.operator_policy)
+
+
+def _policy_text(kind: str, policy: Policy) -> str:
+    return f"{kind} {quoted(policy.name)} (pattern {quoted(policy.pattern)}, priority {policy.priority})"
+
+
+def transient_messages(context: Context) -> Iterator[Found]:
+    """D402: what waits would not outlive a restart."""
+    for name, wait in context.waits.items():
+        found = context.facts.waiting.get(name) if context.facts else None
+        transient = found.messages - found.persistent if found else 0
+        if found and transient > 0:
+            message = f"{transient:,} of {plural(found.messages, 'message')} waiting in {name} are transient: a restart of the broker loses them"
+            yield Found(name, message, "let publishers set delivery_mode 2 (persistent)", wait.line)
+
+
+def version_bug(context: Context) -> Iterator[Found]:
+    """D403: this release does something wrong with this topology."""
+    version = parse_version(context.live.version) if context.live else None
+    for bug in BUGS if version else ():
+        touched = bug.touched(context) if version and bug.is_in(version) else []
+        if touched:
+            yield _bug_found(context, bug, touched)
+
+
+def _bug_found(context: Context, bug: Bug, touched: list[str]) -> Found:
+    more = f" and {len(touched) - 1} more" if len(touched) > 1 else ""
+    version = context.live.version if context.live else ""
+    message = f"RabbitMQ {version} has a bug that touches {touched[0]}{more}: {bug.effect} ({bug.source})"
+    wait, own = context.waits.get(touched[0]), context.own_queues.get(touched[0])
+    line = wait.line if wait else own.line if own else context.exchange_lines.get(touched[0], 1)
+    return Found(touched[0], message, f"upgrade to {bug.fixed_in}, or later", line)
+
+
+def missing_permission(context: Context) -> Iterator[Found]:
+    """D404: a user of the file can't do its work."""
+    if context.facts is not None and context.facts.permissions is not None:
+        for lack in lacking(context.spec, context.topology, context.facts.permissions):
+            yield _lack_found(lack)
+
+
+def _lack_found(lack: Lack) -> Found:
+    more = f" and {len(lack.names) - 1} more" if len(lack.names) > 1 else ""
+    why = (
+        "it has no permissions in this virtual host"
+        if lack.pattern is None
+        else f"its pattern is {quoted(lack.pattern)}"
+    )
+    message = f"user {lack.user} can't {lack.verb} {lack.names[0]}{more}, as a {lack.role} has to: {why}"
+    fix = "grant what 'delayctl permissions' prints for it"
+    return Found(lack.user, message, fix, lack.line)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "D401",
+        "foreign-policy",
+        Severity.ERROR,
+        "A policy of somebody else decides how a wait behaves.",
+        "The smaller of argument and policy is in force for TTL and lengths, one policy alone applies to a queue, and operator policies"
+        " beat both.",
+        foreign_policy,
+        needs_live=True,
+    ),
+    Rule(
+        "D402",
+        "transient-messages",
+        Severity.WARNING,
+        "Transient messages wait in a durable queue.",
+        "A durable queue outlives a restart, but of its messages only those that were published as persistent do.",
+        transient_messages,
+        needs_live=True,
+    ),
+    Rule(
+        "D403",
+        "version-bug",
+        Severity.WARNING,
+        "The broker's release has a bug that touches this topology.",
+        "Each is taken from RabbitMQ's own release notes and issues, with the releases that mend it.",
+        version_bug,
+        needs_live=True,
+    ),
+    Rule(
+        "D404",
+        "missing-permission",
+        Severity.ERROR,
+        "A user under permissions: lacks rights that its role needs.",
+        "RabbitMQ closes the channel of a user that touches an object beyond its patterns.",
+        missing_permission,
+        needs_live=True,
+    ),
+)

@@ -1,0 +1,219 @@
+"""Whether a topology is healthy: every reason in words, with what to do about it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from delayctl.topology.duration import Duration
+from delayctl.topology.figures import stuck_for
+from delayctl.topology.status import LevelStatus, Status
+from delayctl.topology.wording import plural
+
+Severity = Literal["unhealthy", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("unhealthy", "warning", "note")
+
+_NEARLY_FULL = 0.8
+_BLOCKED_BY = 32  # So many messages without a taker block an at-least-once queue as a whole.
+_BROKEN_STATES = frozenset({"crashed", "down", "minority", "stopped", "terminated"})
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Something to know about a topology; only what is unhealthy makes the answer a bad one."""
+
+    severity: Severity
+    what: str
+    fix: str | None = None
+
+
+def is_healthy(reasons: tuple[Reason, ...]) -> bool:
+    """Say whether nothing speaks against it."""
+    return not any(reason.severity == "unhealthy" for reason in reasons)
+
+
+def verdict(status: Status, *, source: str) -> tuple[Reason, ...]:
+    """Every reason, what is unhealthy first; `source` is the file, as fixes name it."""
+    found = [reason for rule in _RULES for reason in rule(status, source)]
+    return tuple(sorted(found, key=lambda reason: SEVERITIES.index(reason.severity)))
+
+
+def _drift(status: Status, source: str) -> Iterator[Reason]:
+    if status.is_missing:
+        yield Reason("unhealthy", "nothing of the topology is on the broker", f"delayctl apply {source}")
+    elif status.differences:
+        what = f"the broker differs from the file in {plural(status.differences, 'place')}"
+        yield Reason(
+            "unhealthy", what, f"delayctl plan {source} shows where, delayctl apply {source} mends what it can"
+        )
+
+
+def _missing_levels(status: Status, source: str) -> Iterator[Reason]:
+    for level in () if status.is_missing else status.levels:
+        if not level.is_there:
+            what = f"{level.queue} is not there: what is meant to wait in it is lost or refused"
+            yield Reason("unhealthy", what, f"delayctl apply {source}")
+
+
+def _broken_queues(status: Status, _: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if level.figures.state in _BROKEN_STATES:
+            what = f"{level.queue} is {level.figures.state}: it takes nothing and lets nothing go"
+            yield Reason("unhealthy", what, "bring back the nodes that hold it; the broker's log says more")
+
+
+def _changed_limits(status: Status, source: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if not level.is_there or level.wanted is None:
+            continue
+        told = f" ({' and '.join(level.policies)})" if level.policies else ""
+        fix = (
+            f"narrow or remove the {' and the '.join(level.policies)}" if level.policies else f"delayctl plan {source}"
+        )
+        wanted, found = level.wanted, level.settings
+        if found.ttl != wanted.ttl:
+            what = f"{level.queue} waits {found.ttl or 'for ever'} instead of {wanted.ttl or 'for ever'}{told}"
+            yield Reason("unhealthy", what, fix)
+        if found.max_length != wanted.max_length:
+            what = f"{level.queue} holds {_limit(found.max_length)} instead of {_limit(wanted.max_length)}{told}"
+            yield Reason("unhealthy", what, fix)
+
+
+def _limit(length: int | None) -> str:
+    return "any number of messages" if length is None else plural(length, "message")
+
+
+def _full_levels(status: Status, _: str) -> Iterator[Reason]:
+    for level in status.levels:
+        share = level.fullness
+        if share is None or share < _NEARLY_FULL:
+            continue
+        if share < 1:
+            what = f"{level.queue} is {share:.0%} full"
+            yield Reason("warning", what, f"raise max_length before {_what_happens(level)}")
+        elif level.rejects:
+            what = f"{level.queue} is full: publishers are refused"
+            yield Reason("unhealthy", what, "raise max_length, or publish less")
+        else:
+            what = f"{level.queue} is full: what comes in pushes the oldest out early{_how_early(level)}"
+            yield Reason("unhealthy", what, "raise max_length, or set overflow: reject-publish to refuse instead")
+
+
+def _what_happens(level: LevelStatus) -> str:
+    return "publishers are refused" if level.rejects else "messages leave early"
+
+
+def _how_early(level: LevelStatus) -> str:
+    into = level.rates.into if level.rates else 0.0
+    if not into or not level.waiting or not level.settings.ttl:
+        return ""
+    after = Duration(round(level.waiting / into) * 1000)
+    if after >= level.settings.ttl:
+        return ""
+    return f", at this rate after {after} instead of {level.settings.ttl}"
+
+
+def _gone_early(status: Status, _: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if level.early and level.early.at_least:
+            count = plural(level.early.at_least, "message")
+            what = f"at least {count} of the last {level.early.window} left {level.queue} before the time was up"
+            yield Reason(
+                "warning", what, "raise max_length if it was full; look for consumers and purges if it was not"
+            )
+
+
+def _consumed_levels(status: Status, _: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if level.figures.consumers:
+            what = (
+                f"{plural(level.figures.consumers, 'consumer')} on {level.queue}: messages are taken before their time"
+            )
+            yield Reason("unhealthy", what, "let them consume from the queue behind the delay")
+        elif held := level.figures.unacknowledged:
+            what = f"{plural(held, 'message')} of {level.queue} {'is' if held == 1 else 'are'} held by a client, and can't expire"
+            yield Reason(
+                "unhealthy", what, "close the client's channel, and let it take from the queue behind the delay"
+            )
+
+
+def _stuck(status: Status, _: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if level.settings.ttl and (stuck := stuck_for(level.figures, level.settings.ttl)):
+            what = f"{level.queue} is stuck: nothing has left it for {stuck}, and its TTL is {level.settings.ttl}"
+            fix = "its first message was given a longer TTL (by an earlier policy, perhaps): wait for it, or purge"
+            yield Reason("unhealthy", what, fix)
+        if count := level.figures.dead_lettering:
+            what = f"{plural(count, 'message')} of {level.queue} expired and found no taker yet"
+            fix = "see that the exit leads somewhere and that the queues behind it take messages"
+            yield Reason("unhealthy" if count >= _BLOCKED_BY else "warning", what, fix)
+
+
+def _parked(status: Status, _: str) -> Iterator[Reason]:
+    for parked in status.parked:
+        count = parked.messages or 0
+        if count and parked.kind == "unrouted":
+            what = f"{plural(count, 'message')} had no way out and {'is' if count == 1 else 'are'} parked in {parked.queue}"
+            fix = "add routes for their keys and apply, then move them to the exit with a shovel"
+            yield Reason("unhealthy", what, fix)
+        elif count:
+            what = f"{plural(count, 'message')} failed every retry and {'is' if count == 1 else 'are'} parked in {parked.queue}"
+            yield Reason("warning", what, "find out why they fail, then move them back or purge them")
+
+
+def _nodes(status: Status, _: str) -> Iterator[Reason]:
+    if status.nodes is None:
+        what = "alarms are not known: the user may not see the nodes"
+        yield Reason("note", what, "let an administrator add the tag monitoring")
+    for node in status.nodes or ():
+        if not node.is_running:
+            yield Reason("unhealthy", f"node {node.name} is down", "start it again")
+        if node.is_partitioned:
+            yield Reason("unhealthy", f"node {node.name} has lost sight of others (partition)", "mend the network")
+        if node.memory_alarm:
+            fix = "let consumers catch up, or give it more memory"
+            yield Reason("unhealthy", f"node {node.name} is short of memory: publishers are blocked", fix)
+        if node.disk_alarm:
+            yield Reason("unhealthy", f"node {node.name} is short of disk: publishers are blocked", "free some of it")
+
+
+def _silent_figures(status: Status, _: str) -> Iterator[Reason]:
+    silent = [level.queue for level in status.levels if level.is_there and level.waiting is None]
+    if silent:
+        what = f"the broker has not said yet what waits in {_names(silent)}"
+        fix = (
+            "ask again in some seconds; if it stays so, statistics are off (management_agent.disable_metrics_collector)"
+        )
+        yield Reason("warning", what, fix)
+
+
+def _targets(status: Status, _: str) -> Iterator[Reason]:
+    unread = [target.queue for target in status.targets if target.consumers == 0]
+    if unread:
+        yield Reason("note", f"nobody consumes {_names(unread)}")
+
+
+def _plan_warnings(status: Status, _: str) -> Iterator[Reason]:
+    for text in status.warnings:
+        yield Reason("note", f"plan says: {text}")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+_RULES: tuple[Callable[[Status, str], Iterator[Reason]], ...] = (
+    _drift,
+    _missing_levels,
+    _broken_queues,
+    _changed_limits,
+    _full_levels,
+    _gone_early,
+    _consumed_levels,
+    _stuck,
+    _parked,
+    _nodes,
+    _silent_figures,
+    _targets,
+    _plan_warnings,
+)
