@@ -15,6 +15,10 @@ test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
 	$(PYTHON) -m testbed prepare
 	$(PYTHON) -m pytest
 
+faults: .venv/ready  ## The fault tests at length: each broker is killed 20 times.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_FAULTS_KILLS=20 $(PYTHON) -m pytest tests/faults
+
 lint: .venv/ready  ## Check style and format.
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .

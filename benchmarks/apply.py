@@ -1,24 +1,19 @@
 """apply against definitions import, plan against a bare read of the definitions, and how both grow."""
 
-import json
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
-from urllib.parse import urlsplit
 
-import urllib3
 from delayctl.topology.access import Access, access_from
-from delayctl.topology.execute import Done, execute
-from delayctl.topology.expand import expand
 from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
-from delayctl.topology.parse import read_spec
 from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.survey import make_plan
 
+from benchmarks.vhost import Vhost, apply_text, understand
 from testbed import RunningBroker
 
 _FIXED_OBJECTS = 13  # Exit, parking and three levels.
@@ -30,7 +25,6 @@ routes:
   - {from: service{{ i }}.exchange, key: order.{{ i }}, delay: 15m, to: service{{ i }}.queue}
 {% endfor %}
 """
-_POOL = urllib3.PoolManager(timeout=600, retries=False)
 
 
 @dataclass(frozen=True)
@@ -107,21 +101,21 @@ def _measure(broker: RunningBroker, size: int, rounds: int) -> Row:
 
 def _definitions(access: Access, text: str) -> dict[str, Any]:
     """What an apply of the text leaves on the broker, ready to be imported."""
-    with _Vhost(access, "bench-apply") as vhost:
-        _apply(vhost, text)
+    with Vhost(access, "bench-apply") as vhost:
+        apply_text(vhost, text)
         exported = vhost.read()
     return {key: exported[key] for key in ("exchanges", "queues", "bindings")}
 
 
 def _round(access: Access, text: str, definitions: Any, *, apply_first: bool) -> Round:
     """Measure once; whoever goes first meets a colder broker, so apply and import take turns."""
-    with _Vhost(access, "bench-apply") as ours, _Vhost(access, "bench-import") as theirs:
-        first = _timed(lambda: _apply(ours, text)) if apply_first else 0.0
+    with Vhost(access, "bench-apply") as ours, Vhost(access, "bench-import") as theirs:
+        first = _timed(lambda: apply_text(ours, text)) if apply_first else 0.0
         imported = _timed(lambda: theirs.import_definitions(definitions))
-        applied = first or _timed(lambda: _apply(ours, text))
-        desired = _understand(text)
+        applied = first or _timed(lambda: apply_text(ours, text))
+        desired = understand(text)
         times = [
-            (_timed(lambda: _understand(text)), _timed(lambda: _plan(ours, desired)), _timed(ours.read))
+            (_timed(lambda: understand(text)), _timed(lambda: _plan(ours, desired)), _timed(ours.read))
             for _ in range(7)
         ]
     file, plan, read = (median(column) for column in zip(*times, strict=True))
@@ -132,20 +126,7 @@ def _round(access: Access, text: str, definitions: Any, *, apply_first: bool) ->
     return Round(applied, imported, file, plan, read)
 
 
-def _understand(text: str) -> Topology:
-    return expand(read_spec(text, {}, file="bench"))
-
-
-def _apply(vhost: "_Vhost", text: str) -> None:
-    """What the command does: understand the file, read, compare, carry out."""
-    management = Management(vhost.access, vhost.name)
-    with RabbitBroker(vhost.access, management) as broker:
-        plan, _ = make_plan(_understand(text), management, broker, vhost=vhost.name)
-        outcomes = list(execute(plan, broker))
-    assert all(isinstance(outcome, Done) for outcome in outcomes), [o for o in outcomes if not isinstance(o, Done)][:3]
-
-
-def _plan(vhost: "_Vhost", desired: Topology) -> None:
+def _plan(vhost: Vhost, desired: Topology) -> None:
     management = Management(vhost.access, vhost.name)
     with RabbitBroker(vhost.access, management) as broker:
         plan, _ = make_plan(desired, management, broker, vhost=vhost.name)
@@ -156,38 +137,3 @@ def _timed(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
-
-
-class _Vhost:
-    """A virtual host that is empty at first and gone at the end."""
-
-    def __init__(self, access: Access, name: str) -> None:
-        self.access, self.name = access.at(name), name
-        credentials = access.management_credentials
-        login = urllib3.make_headers(basic_auth=f"{credentials.username}:{credentials.password}")
-        self._headers = {**login, "content-type": "application/json"}
-        assert urlsplit(access.management_url).scheme == "http"
-
-    def __enter__(self) -> "_Vhost":
-        self._call("DELETE", f"vhosts/{self.name}")
-        self._call("PUT", f"vhosts/{self.name}")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._call("DELETE", f"vhosts/{self.name}")
-        self._call("DELETE", f"global-parameters/delayctl%3A{self.name}%3A")
-
-    def read(self) -> Any:
-        """Read and decode the definitions over a connection of its own, as a command would: the yardstick of plan."""
-        with urllib3.PoolManager(timeout=60, retries=False) as pool:
-            url = f"{self.access.management_url}/api/definitions/{self.name}"
-            return json.loads(pool.request("GET", url, headers=self._headers).data)
-
-    def import_definitions(self, definitions: Any) -> None:
-        """The yardstick of apply."""
-        self._call("POST", f"definitions/{self.name}", json.dumps(definitions).encode())
-
-    def _call(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        response = _POOL.request(method, f"{self.access.management_url}/api/{path}", headers=self._headers, body=body)
-        assert response.status < 300 or response.status == 404, (method, path, response.status, response.data)
-        return response.data

@@ -39,7 +39,22 @@ def cli() -> None:
     """Delayed messages on RabbitMQ, from one file."""
 
 
-for _command in (init, render, validate, schema, plan, apply, destroy, export, permissions, status, import_, explain, publish, consume):
+for _command in (
+    init,
+    render,
+    validate,
+    schema,
+    plan,
+    apply,
+    destroy,
+    export,
+    permissions,
+    status,
+    import_,
+    explain,
+    publish,
+    consume,
+):
     cli.add_command(_command)
 
 

@@ -98,9 +98,10 @@ def needs_of(grant: GrantSpec, spec: Spec, topology: Topology) -> Needs:
 
 
 def _published_to(spec: Spec, topology: Topology) -> frozenset[str]:
-    """The entrances, and the business exchanges that routes begin at."""
+    """The entrances, the exit for what is due already, and the business exchanges that routes begin at."""
     internal = {exchange.name for exchange in spec.exchanges if exchange.internal}  # Nobody can publish to these.
-    return topology.entrances | {route.source for route in spec.routes if route.source} - internal
+    own = topology.entrances | {topology.exit} if topology.levels else frozenset()
+    return own | {route.source for route in spec.routes if route.source} - internal
 
 
 def _consumed(spec: Spec) -> frozenset[str]:

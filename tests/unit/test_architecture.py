@@ -66,6 +66,8 @@ ACTING = {
     "cli/publish.py",
     "cli/progress.py",
     "cli/consume.py",
+    "consumers/__init__.py",
+    "publishers/__init__.py",
     "publishers/connection.py",
     "publishers/engine.py",
     "publishers/known.py",

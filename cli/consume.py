@@ -1,0 +1,89 @@
+"""The command that watches a queue."""
+
+from itertools import islice
+from typing import Any
+
+import click
+from delayctl.cli import exit_codes
+from delayctl.cli.arrivals import Lateness, arrival_json, arrival_text, summary_text
+from delayctl.cli.options import (
+    Connection,
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+)
+from delayctl.cli.tail import Tail
+from delayctl.topology.access import Access
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption
+from delayctl.topology.spec import Spec
+
+_PREFETCH = 200
+_UNLIMITED = 0
+_MOST_PREFETCH = 65_535
+
+
+@click.command(
+    short_help="Watch a queue, and how late its messages are.",
+    epilog="""\b
+Examples:
+  delayctl consume orders.timeout.queue                        # until Ctrl-C; takes what it shows
+  delayctl consume orders.timeout.queue --requeue --count 5    # look, and leave it there
+  delayctl consume orders.timeout.queue topology.yaml --wait 10s --output json | jq .late_ms
+""",
+)
+@click.argument("queue")
+@click.argument("topology", required=False, type=click.Path())
+@click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("--wait", "wait_", metavar="DURATION", help="Stop when nothing has come for this long, such as 10s.")
+@click.option("--requeue", is_flag=True, help="Leave the messages in the queue.")
+@output_option
+@template_options
+@connection_options
+def consume(
+    *,
+    queue: str,
+    topology: str | None,
+    count: int | None,
+    wait_: str | None,
+    requeue: bool,
+    output: str,
+    **options: Any,
+) -> int:
+    """Show what arrives in QUEUE, with due time and lateness; shown messages are acknowledged, and gone.
+
+    TOPOLOGY, where it is given, says which virtual host is meant. Times are UTC. With --output json every message is
+    one line.
+    """
+    connection = connection_from(options)
+    access = _access(connection, spec_from(topology, options) if topology else None)
+    idle_s = None if wait_ is None else _seconds(wait_)
+    lateness = Lateness()
+    show = arrival_json if output == "json" else arrival_text
+    prefetch = min(count or (_UNLIMITED if requeue else _PREFETCH), _MOST_PREFETCH if requeue else _PREFETCH)
+    with Tail(access, queue, prefetch=prefetch) as tail:
+        click.echo(f"Watching {queue}; Ctrl-C stops.", err=True)
+        try:
+            for tag, arrival in islice(tail.deliveries(idle_s), count):
+                click.echo(show(arrival))
+                if not requeue:  # Only now: what could not be shown stays in the queue.
+                    tail.acknowledge(tag)
+                lateness.add(arrival.late_ms)
+        except KeyboardInterrupt:
+            click.echo("", err=True)
+        finally:
+            click.echo(summary_text(lateness, left_there=requeue), err=True)
+    return exit_codes.DONE
+
+
+def _access(connection: Connection, spec: Spec | None) -> Access:
+    return connection.access.at(connection.vhost_for(spec or Spec(levels=())))
+
+
+def _seconds(text: str) -> float:
+    try:
+        return Duration.parse(text).ms / 1000
+    except ValueError as error:
+        raise BadOption(f"--wait: {error}", fix="write it as 500ms, 10s or 1m30s") from error

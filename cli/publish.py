@@ -1,0 +1,201 @@
+"""The command that publishes one message, or a file of them."""
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import IO, Any
+
+import click
+from delayctl.cli import exit_codes
+from delayctl.cli.message_lines import WAYS, Outgoing, outgoing
+from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.publish_lines import LinesResult, Send, publish_lines, result_json, result_text
+from delayctl.cli.views import to_json_text
+from delayctl.publishers.choice import ROUNDINGS, Rounding, Way, Ways
+from delayctl.publishers.errors import NotConfirmed
+from delayctl.publishers.publisher import DelayPublisher
+from delayctl.publishers.window import Delivery
+from delayctl.topology.access import Access
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.expand import expand
+from delayctl.topology.model import Topology
+
+_STDIN = "-"
+
+
+@click.command(
+    short_help="Publish a delayed message, or a file of them.",
+    epilog="""\b
+Examples:
+  delayctl publish topology.yaml --key order.created --delay 15m "order 4711"
+  delayctl publish topology.yaml --key reminder --due 2030-01-01T09:00:00Z --rounding down "happy new year"
+  delayctl publish topology.yaml --file reminders.ndjson
+  zcat reminders.ndjson.gz | delayctl publish topology.yaml --key reminder --level 1h -
+
+\b
+A line of such a file is a JSON object; body is a text or any JSON, what is left out is taken from the options:
+  {"body": "order 4711", "key": "order.created", "delay": "15m", "message_id": "order-4711", "headers": {"shop": "eu"}}
+""",
+)
+@click.argument("topology", type=click.Path())
+@click.argument("body", required=False)
+@click.option("--file", "file", metavar="FILE", help="Publish the lines of this file; - is stdin.")
+@click.option("--key", help="Routing key that the message comes out with.")
+@click.option("--delay", metavar="DURATION", help="How long it waits: 500ms, 10s, 1m30s, 2h, 1d.")
+@click.option("--due", metavar="TIME", help="When it comes out, such as 2026-11-16T18:30:00Z.")
+@click.option("--level", metavar="NAME", help="The level that it waits in.")
+@click.option("--exchange", metavar="NAME", help="Publish here instead, as the services do.")
+@click.option(
+    "--rounding",
+    type=click.Choice(ROUNDINGS),
+    default="refuse",
+    show_default=True,
+    help="What becomes of a delay that no level has.",
+)
+@click.option("--message-id", metavar="ID", help="The same for every copy of a message.  [default: a new one]")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be repeated.")
+@output_option
+@template_options
+@connection_options
+def publish(
+    *,
+    topology: str,
+    body: str | None,
+    file: str | None,
+    rounding: Rounding,
+    message_id: str | None,
+    headers: tuple[str, ...],
+    output: str,
+    **options: Any,
+) -> int:
+    """Publish BODY to a delay of TOPOLOGY and wait until the broker has it safe.
+
+    With --file, or - instead of BODY, one message per line. Nothing is declared; see delayctl apply.
+    """
+    said = {name: options.pop(name) for name in ("key", *WAYS)}
+    given = {name: value for name, value in said.items() if value is not None}
+    if len([name for name in WAYS if name in given]) > 1:
+        raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
+    connection, spec = connection_from(options), spec_from(topology, options)
+    access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
+    stamped = _headers(headers)
+    source = _STDIN if body == _STDIN and file is None else file
+    if source is None:
+        message = _message(body, {**given, "message_id": message_id}, stamped)
+        return _publish_one(access, desired, rounding, message, output)
+    if body not in (None, _STDIN) or message_id is not None:
+        raise BadOption("--file goes with neither BODY nor --message-id", fix="give each line a message_id of its own")
+    defaults = {**given, "headers": stamped}
+    with _opened(source) as lines:
+        publisher = _publisher(access, desired, rounding)
+        result = publish_lines(lines, source, defaults, _sender(publisher), publisher.close)
+    click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
+    return _code(result)
+
+
+def _publish_one(access: Access, desired: Topology, rounding: Rounding, message: Outgoing, output: str) -> int:
+    publisher = _publisher(access, desired, rounding)
+    message_id, started = message.message_id or uuid.uuid4().hex, time.perf_counter()
+    try:
+        _sender(publisher)(replace(message, message_id=message_id)).result()
+    except KeyboardInterrupt as stop:
+        raise DelayctlError(
+            f"stopped: message {message_id} is not confirmed, it may have arrived or not",
+            fix=f"publish it again with --message-id {message_id}",
+        ) from stop
+    finally:
+        with suppress(NotConfirmed):
+            publisher.close(0)
+    took_ms = (time.perf_counter() - started) * 1000
+    way = _way(message, Ways(desired.exit, desired.levels), rounding)
+    if output == "json":
+        place = {"exchange": way.exchange, "level": way.level, "wait_ms": way.wait_ms}
+        answer = {"message_id": message_id, "key": message.key, **place, "confirmed_after_ms": round(took_ms, 1)}
+        click.echo(to_json_text(answer))
+    else:
+        waits = f"waits {Duration(way.wait_ms)}" if way.level else "does not wait"
+        click.echo(f"Message {message_id} with key {message.key} {waits}; confirmed after {took_ms:.0f} ms.")
+    return exit_codes.DONE
+
+
+def _way(message: Outgoing, ways: Ways, rounding: Rounding) -> Way:
+    """The way that the publisher has chosen."""
+    if message.exchange is not None:
+        return Way(message.exchange)
+    if message.level is not None:
+        return ways.at_level(message.level)
+    if message.due is not None:
+        return ways.for_wait(int((_due(message.due).timestamp() - time.time()) * 1000), rounding)
+    return ways.for_wait(Duration.parse(message.delay).ms if message.delay else 0, rounding)
+
+
+def _message(body: str | None, said: dict[str, Any], headers: dict[str, str]) -> Outgoing:
+    if body is None:
+        raise BadOption("there is nothing to publish", fix="give a BODY, --file FILE, or - for lines from stdin")
+    if "key" not in said:
+        raise BadOption("--key is missing", fix="name the routing key: --key order.created")
+    return outgoing(os.fsencode(body), said, headers)
+
+
+def _sender(publisher: DelayPublisher) -> Send:
+    def send(message: Outgoing) -> Delivery:
+        return publisher.publish(
+            message.body,
+            key=message.key,
+            delay=message.delay,
+            due=None if message.due is None else _due(message.due),
+            level=message.level,
+            exchange=message.exchange,
+            message_id=message.message_id,
+            headers=message.headers,
+        )
+
+    return send
+
+
+def _due(value: str | int) -> datetime:
+    fix = "write it as 2026-11-16T18:30:00Z, or as milliseconds since 1970"
+    try:
+        found = datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int) else datetime.fromisoformat(value)
+    except (ValueError, OverflowError, OSError) as error:
+        raise DelayctlError(f"the due time can't be understood: {error}", fix=fix) from error
+    if found.tzinfo is None:
+        raise DelayctlError("the due time has no time zone", fix="add Z for UTC, or an offset such as +02:00")
+    return found
+
+
+def _headers(assignments: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not sign or not name:
+            raise BadOption("--header is not NAME=VALUE", fix="write --header shop=eu")
+        found[name] = value
+    return found
+
+
+def _publisher(access: Access, desired: Topology, rounding: Rounding) -> DelayPublisher:
+    return DelayPublisher(access, topology=desired, rounding=rounding, name="delayctl publish")
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[IO[bytes]]:
+    if source == _STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        lines = open(source, "rb")  # noqa: SIM115 (closed below; only opening may be refused)
+    except OSError as error:
+        raise DelayctlError(f"the file can't be read: {error.strerror}", where=source, fix="check the path") from error
+    with lines:
+        yield lines
+
+
+def _code(result: LinesResult) -> int:
+    return exit_codes.DONE if result.is_complete else exit_codes.FAILED

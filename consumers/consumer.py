@@ -1,0 +1,237 @@
+"""DelayConsumer: handlers for queues, with retries that wait in delays and nothing acknowledged before it is safe."""
+
+import logging
+import random
+import signal
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from delayctl.consumers.again import Plan
+from delayctl.consumers.finished import Finished
+from delayctl.consumers.link import Link
+from delayctl.consumers.policy import ByList, Policy, policy_from
+from delayctl.consumers.treatment import Handler, Treatment
+from delayctl.consumers.workers import Workers
+from delayctl.publishers.connection import HEARTBEAT_S, ClosedByBroker, Connection
+from delayctl.publishers.errors import NotConfirmed
+from delayctl.publishers.known import Urls, brokers_at, read_topology
+from delayctl.publishers.publisher import DelayPublisher
+from delayctl.topology.access import DEFAULT_URL, Access
+from delayctl.topology.errors import BadOption, DelayctlError, Refused, Unreachable
+from delayctl.topology.expand import expand
+from delayctl.topology.names import Names
+from delayctl.topology.spec import Spec
+from delayctl.topology.wording import quoted
+
+_LOG = logging.getLogger("delayctl.consumer")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_LOOK_AGAIN_AFTER_S = 15.0  # For a queue that was deleted while others are still consumed.
+_LARGEST_PREFETCH = 65_535
+_LOST = (ClosedByBroker, OSError, ValueError, struct.error)
+
+
+class DelayConsumer:
+    """Consumes the queues it has handlers for. At least once: a message may come again with the same message id.
+
+    >>> consumer = DelayConsumer("amqp://guest:guest@127.0.0.1:5672/", topology="topology.yaml")
+    >>> consumer.handle("orders.timeout.queue", lambda message: print(message.text))
+    >>> consumer.run()  # until SIGTERM, SIGINT or stop()
+    """
+
+    def __init__(
+        self,
+        url: Urls = DEFAULT_URL,
+        *,
+        topology: str | Path | Spec,
+        values: Mapping[str, object] | None = None,
+        workers: int = 4,
+        prefetch: int = 200,
+        heartbeat_s: int = HEARTBEAT_S,
+        stop_within_s: float = 30.0,
+        name: str = "delayctl consumer",
+    ) -> None:
+        """Prepare; nothing is connected before `run`. The retries of each queue are those of the topology.
+
+        `workers` threads call the handlers; of each queue up to `prefetch` messages are fetched ahead. What is not
+        finished `stop_within_s` after a stop is left: it was not acknowledged, and comes again.
+        """
+        if workers < 1 or heartbeat_s < 1 or not 1 <= prefetch <= _LARGEST_PREFETCH:
+            raise BadOption(
+                f"workers and heartbeat_s are at least 1, prefetch is between 1 and {_LARGEST_PREFETCH:,}",
+                fix="correct the one that is not",
+            )
+        self._spec = topology if isinstance(topology, Spec) else read_topology(topology, values or {})
+        self._topology = expand(self._spec)
+        self._brokers = [a if a.vhost else a.at(self._spec.vhost or "/") for a in brokers_at(url)]
+        self._name, self._workers, self._prefetch, self._heartbeat_s = name, workers, prefetch, heartbeat_s
+        self._handlers: dict[str, Handler] = {}
+        self._plans: dict[str, Plan] = {}
+        self._stop_within_s = stop_within_s
+        self._is_stopping = False
+        self._stop_by = 0.0
+        self._finished: Finished | None = None  # While it runs.
+
+    def handle(
+        self, name: str, handler: Handler, *, policy: Policy | str | None = None, park: str | None = None
+    ) -> None:
+        """Give a queue its handler.
+
+        `policy` and `park` replace what the topology says of its retries; a policy may be named, such as
+        "fixed 5m", "exponential 10s", "list 10s 1m 5m" or "rocketmq".
+        """
+        retry = next((retry for retry in self._spec.retries if retry.queue == name), None)
+        if retry is not None:
+            levels = self._topology.levels
+            chosen = policy_from(policy, levels) if isinstance(policy, str) else policy or ByList(retry.waits)
+            back = Names(self._spec.prefix).retry_key(name)
+            self._plans[name] = Plan(chosen, park or retry.park, back, frozenset(level.name for level in levels))
+        elif policy is not None or park is not None:
+            raise DelayctlError(
+                f"queue {quoted(name)} has no retry in the topology, so nothing would lead back to it",
+                fix=f"add it to the file: retry: {{{name}: {{park: {name}.dlq}}}}, and apply it",
+            )
+        self._handlers[name] = handler
+
+    def stop(self) -> None:
+        """Take no more messages, finish those that were begun, acknowledge, and return from `run`."""
+        if not self._is_stopping:
+            self._stop_by = time.monotonic() + self._stop_within_s
+        self._is_stopping = True
+        if (finished := self._finished) is not None:
+            finished.ring()
+
+    def run(self) -> None:
+        """Consume until stopped. In the main thread SIGTERM and SIGINT stop it, too."""
+        if not self._handlers:
+            raise DelayctlError("there is no handler", fix="give one with handle(queue, function)")
+        finished = self._finished = Finished()
+        try:
+            with self._signals(), self._retries() as publisher:
+                treatment = Treatment(self._handlers, self._plans, publisher)
+                workers = Workers(self._workers, treatment.treat, finished)
+                try:
+                    self._consume(workers, finished)
+                finally:
+                    workers.stop(self._stop_by if self._is_stopping else time.monotonic() + self._stop_within_s)
+        finally:
+            self._finished = None
+            finished.close()
+
+    def __enter__(self) -> "DelayConsumer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.stop()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, action in previous.items():
+                signal.signal(number, action or signal.SIG_DFL)
+
+    @contextmanager
+    def _retries(self) -> Iterator[DelayPublisher | None]:
+        """The publisher of what failed, where anything leads back."""
+        if not self._plans:
+            yield None
+            return
+        publisher = DelayPublisher(
+            self._brokers, topology=self._topology, heartbeat_s=self._heartbeat_s, name=f"{self._name} retries"
+        )
+        try:
+            yield publisher
+        finally:
+            try:
+                publisher.close(timeout=max(1.0, self._stop_by - time.monotonic()))
+            except NotConfirmed as error:
+                _LOG.warning("some retries are not confirmed; their messages were not acknowledged: %s", error.what)
+
+    def _consume(self, workers: Workers, finished: Finished) -> None:
+        pause, is_first = _FIRST_PAUSE_S, True
+        while not self._is_stopping:
+            try:
+                link, is_complete = self._connect(workers.link, finished, is_strict=is_first)
+            except DelayctlError as error:
+                if is_first:
+                    raise
+                _LOG.warning("no connection yet: %s", error.what)
+                finished.rest(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads clients, keeps no secret)
+                pause = min(pause * 2, _LONGEST_PAUSE_S)
+                continue
+            pause, is_first = _FIRST_PAUSE_S, False
+            self._serve(link, workers, until=None if is_complete else time.monotonic() + _LOOK_AGAIN_AFTER_S)
+            workers.link += 1
+            finished.hush()
+
+    def _serve(self, link: Link, workers: Workers, *, until: float | None) -> None:
+        def is_over() -> bool:
+            if self._is_stopping:
+                workers.wind_down()
+                if time.monotonic() > self._stop_by:
+                    raise TimeoutError(f"not everything was finished within {self._stop_within_s:g} s")
+                return True
+            return until is not None and time.monotonic() > until
+
+        try:
+            link.serve(workers.hand_out, is_over)
+        except _LOST as error:
+            _LOG.warning("the connection was lost: %s", error)
+            link.abort()
+        except BaseException:
+            link.abort()
+            raise
+        else:
+            link.close()
+
+    def _connect(self, number: int, finished: Finished, *, is_strict: bool) -> tuple[Link, bool]:
+        """Connect to any of the brokers; says whether all queues are there, which a strict one insists on."""
+        trouble: Exception = DelayctlError("there is no broker", fix="give a URL")
+        for access in random.sample(self._brokers, len(self._brokers)):
+            try:
+                return self._connect_to(access, number, finished, is_strict=is_strict)
+            except DelayctlError as error:
+                trouble = error
+            except _LOST as error:
+                trouble = Unreachable(f"the connection broke while it was opened: {error}", fix="see the broker's log")
+        raise trouble
+
+    def _connect_to(self, access: Access, number: int, finished: Finished, *, is_strict: bool) -> tuple[Link, bool]:
+        connection = Connection(access, name=self._name, heartbeat_s=self._heartbeat_s)
+        try:
+            connection.open_channel(confirms=False)
+            parks = {plan.park for plan in self._plans.values()}
+            missing = [name for name in (*self._handlers, *parks) if not self._is_there(connection, name)]
+            present = [name for name in self._handlers if name not in missing]
+            if missing and (is_strict or not present):
+                raise Refused(
+                    f"the queue {quoted(missing[0])} is not on the broker",
+                    fix="declare it: delayctl apply topology.yaml",
+                )
+            connection.prefetch(self._prefetch)
+            for name in present:
+                connection.consume(name, name)
+        except BaseException:
+            connection.abort()
+            raise
+        return Link(number, connection, present, prefetch=self._prefetch, finished=finished), not missing
+
+    def _is_there(self, connection: Connection, name: str) -> bool:
+        try:
+            connection.check_queue(name)
+        except Refused as error:
+            if error.code != 404:
+                raise
+            _LOG.error("the queue %s is not on the broker", name)
+            return False
+        return True

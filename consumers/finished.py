@@ -1,0 +1,64 @@
+"""What the workers have finished, and a bell for the thread that tells the broker."""
+
+import select
+import socket
+from collections import deque
+from collections.abc import Iterator
+
+Result = tuple[int, int, bool]  # Connection, delivery tag, and whether it may be acknowledged.
+
+
+class Finished:
+    """Filled by any thread; one thread waits for it together with its connection."""
+
+    def __init__(self) -> None:
+        self._results: deque[Result] = deque()
+        self._is_awaited = False
+        self._ear, self._bell = socket.socketpair()
+        self._ear.setblocking(False)
+        self._bell.setblocking(False)
+
+    def put(self, link: int, tag: int, *, is_safe: bool) -> None:
+        """Note that a delivery is finished; `is_safe` where it may be acknowledged."""
+        self._results.append((link, tag, is_safe))
+        if self._is_awaited:
+            self._is_awaited = False
+            self.ring()
+
+    def ring(self) -> None:
+        """Wake the waiting thread."""
+        try:
+            self._bell.send(b"!")
+        except OSError:
+            return  # It is awake, with more than enough reasons, or it is gone.
+
+    def fileno(self) -> int:
+        """The number to poll."""
+        return self._ear.fileno()
+
+    def announce(self) -> bool:
+        """Ask to be woken for whatever comes; False where something has come already."""
+        self._is_awaited = True
+        return not self._results
+
+    def hush(self) -> None:
+        """Ask for nothing, and forget that the bell was rung."""
+        self._is_awaited = False
+        try:
+            self._ear.recv(4096)
+        except BlockingIOError:
+            return
+
+    def take(self) -> Iterator[Result]:
+        """All that has come."""
+        while self._results:
+            yield self._results.popleft()
+
+    def rest(self, seconds: float) -> None:
+        """Wait so long, or until the bell is rung."""
+        select.select([self._ear], [], [], seconds)
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        self._ear.close()
+        self._bell.close()

@@ -1,0 +1,73 @@
+"""The threads that deal with deliveries, one after the other each."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from delayctl.consumers.finished import Finished
+from delayctl.consumers.inbox import Delivery
+
+
+class Ticket:
+    """A delivery in a worker's hands, to be finished once."""
+
+    __slots__ = ("_finished", "_link", "_workers", "delivery")
+
+    def __init__(self, link: int, delivery: Delivery, workers: "Workers", finished: Finished) -> None:
+        self.delivery = delivery
+        self._link, self._workers, self._finished = link, workers, finished
+
+    @property
+    def is_void(self) -> bool:
+        """Whether its connection is gone: the broker gives the message again, whatever we do."""
+        return self._link != self._workers.link
+
+    def done(self) -> None:
+        """It may be acknowledged."""
+        self._finished.put(self._link, self.delivery.tag, is_safe=True)
+
+    def give_back(self) -> None:
+        """The broker shall keep it, and give it again."""
+        self._finished.put(self._link, self.delivery.tag, is_safe=False)
+
+
+class Workers:
+    """A pool of threads. `treat` finishes the ticket it is given, then or later, and raises nothing."""
+
+    def __init__(self, count: int, treat: Callable[[Ticket], None], finished: Finished) -> None:
+        self.link = 0  # The connection whose deliveries still count.
+        self._treat = treat
+        self._finished = finished
+        self._is_winding_down = False
+        self._tickets: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def hand_out(self, link: int, deliveries: Sequence[Delivery]) -> None:
+        """Have these dealt with."""
+        put, finished = self._tickets.put, self._finished
+        for delivery in deliveries:
+            put(Ticket(link, delivery, self, finished))
+
+    def wind_down(self) -> None:
+        """Begin with nothing new: what no worker has begun with goes back."""
+        self._is_winding_down = True
+
+    def stop(self, by: float) -> None:
+        """Wait for what was begun, until this moment, and end."""
+        self.wind_down()
+        for _ in self._threads:
+            self._tickets.put(None)
+        for thread in self._threads:
+            thread.join(max(0.1, by - time.monotonic()))
+
+    def _work(self) -> None:
+        while (ticket := self._tickets.get()) is not None:
+            if ticket.is_void:
+                continue
+            if self._is_winding_down:
+                ticket.give_back()
+            else:
+                self._treat(ticket)

@@ -1,0 +1,31 @@
+"""Publishing messages that arrive later: thread-safe, confirmed, as fast as the broker takes them."""
+
+from delayctl.publishers.choice import NoSuchDelay
+from delayctl.publishers.errors import (
+    ConnectionLost,
+    Nacked,
+    NotConfirmed,
+    NotPublished,
+    PublisherClosed,
+    TooLarge,
+    Unroutable,
+    WriteRefused,
+)
+from delayctl.publishers.frames import Properties
+from delayctl.publishers.publisher import DelayPublisher
+from delayctl.publishers.window import Delivery
+
+__all__ = [
+    "ConnectionLost",
+    "DelayPublisher",
+    "Delivery",
+    "Nacked",
+    "NoSuchDelay",
+    "NotConfirmed",
+    "NotPublished",
+    "Properties",
+    "PublisherClosed",
+    "TooLarge",
+    "Unroutable",
+    "WriteRefused",
+]

@@ -1,0 +1,223 @@
+"""DelayPublisher: messages that arrive later, each with a future that tells what became of it."""
+
+import itertools
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from delayctl.publishers.choice import ROUNDINGS, NoSuchDelay, Rounding, Way
+from delayctl.publishers.connection import HEARTBEAT_S, Connection
+from delayctl.publishers.contract import ContentMaker
+from delayctl.publishers.engine import Engine
+from delayctl.publishers.errors import NotConfirmed
+from delayctl.publishers.frames import CHANNEL, NotEncodable, Properties, publish_method
+from delayctl.publishers.known import Urls, brokers_at, known_ways
+from delayctl.publishers.outbox import Outbox
+from delayctl.publishers.window import Delivery, Entry
+from delayctl.topology.access import DEFAULT_URL
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Refused
+from delayctl.topology.model import Topology
+from delayctl.topology.spec import Spec
+from delayctl.topology.wording import quoted
+
+DEFAULT_WINDOW = 4_096
+_MOST_CACHED = 4_096
+
+
+class DelayPublisher:
+    """Publishes to the delays of a topology. Thread-safe; declares nothing.
+
+    >>> with DelayPublisher("amqp://guest:guest@127.0.0.1:5672/", topology="topology.yaml") as publisher:
+    ...     publisher.publish(b"{}", key="order.created", delay="15m").result(timeout=10)
+    """
+
+    def __init__(
+        self,
+        url: Urls = DEFAULT_URL,
+        *,
+        topology: str | Path | Spec | Topology | None = None,
+        values: Mapping[str, object] | None = None,
+        prefix: str = "",
+        rounding: Rounding = "refuse",
+        window: int = DEFAULT_WINDOW,
+        give_up_after_s: float = 60.0,
+        heartbeat_s: int = HEARTBEAT_S,
+        name: str = "delayctl publisher",
+        management_url: str | None = None,
+    ) -> None:
+        """Connect, and make sure that the delays are there.
+
+        `url` may be a list: any of these brokers will do. `topology` is a file or what was read from one; without it
+        the broker's own record of what was applied is read over the management API. `rounding` says what becomes of a
+        delay that is no level. A broker that is silent for twice `heartbeat_s` is taken for lost; what was not
+        confirmed is sent again over the next connection, and fails when there is none after `give_up_after_s`.
+        """
+        if window < 1 or heartbeat_s < 1 or rounding not in ROUNDINGS:
+            raise BadOption(
+                "window and heartbeat_s are at least 1, rounding is one of " + ", ".join(ROUNDINGS),
+                fix="correct the one that is not",
+            )
+        brokers = brokers_at(url, management_url=management_url)
+        vhost, self._ways = known_ways(topology, values or {}, prefix, brokers)
+        brokers = [access if access.vhost else access.at(vhost) for access in brokers]
+        self._rounding: Rounding = rounding
+        self._ids = map(f"{os.urandom(10).hex()}{{:012x}}".format, itertools.count(1))
+        self._chosen: dict[str, Way] = {}
+        self._methods: dict[tuple[str, str], bytes] = {}
+        self._outbox = Outbox(window)
+        self._engine = Engine(
+            brokers,
+            self._outbox,
+            name=name,
+            heartbeat_s=heartbeat_s,
+            give_up_after_s=give_up_after_s,
+            prepare=self._check_delays,
+        )
+        self._content = ContentMaker(self._engine.frame_max)
+
+    def publish(
+        self,
+        body: bytes | str,
+        *,
+        key: str,
+        delay: str | Duration | None = None,
+        due: datetime | None = None,
+        level: str | None = None,
+        exchange: str | None = None,
+        message_id: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
+    ) -> Delivery:
+        """Publish a message that comes out with `key` after a delay, at a due time, or after a level.
+
+        Without any of these it goes to `exchange`, or else comes out at once. The future resolves to the message id
+        once the broker has it safe. Waits while too many messages are unconfirmed.
+        """
+        way, due_ms = self._way(delay, due, level, exchange)
+        if properties is not None and properties.expiration is not None and way.level is not None:
+            raise DelayctlError(
+                "a message that waits in a delay has no expiration of its own: it would leave the delay by it",
+                fix="leave out expiration",
+            )
+        message_id = message_id or next(self._ids)
+        payload = body.encode() if isinstance(body, str) else body
+        try:
+            method = self._methods.get((way.exchange, key)) or self._method(way.exchange, key)
+            content = self._content.make(
+                payload, message_id, due_ms=due_ms, level=way.level, headers=headers, properties=properties
+            )
+        except NotEncodable as error:
+            raise DelayctlError(f"the message can't be sent: {error}", fix="correct its key, headers or id") from error
+        delivery = Delivery()
+        self._engine.hand_over(Entry(message_id, way.exchange, key, method + content, len(payload), delivery))
+        return delivery
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the broker is short of memory or disk and takes no messages now; they wait here."""
+        return self._engine.is_blocked
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until every message so far was answered.
+
+        Raises NotConfirmed with those that were not, in time, and those that failed with nobody looking at their
+        futures.
+        """
+        self._conclude(self._answered(timeout))
+
+    def close(self, timeout: float | None = 30.0) -> None:
+        """Flush and disconnect; raises NotConfirmed as `flush` does, and what it names has failed then."""
+        unanswered = self._answered(timeout)
+        self._engine.close()
+        self._conclude(unanswered)
+
+    def _answered(self, timeout: float | None) -> tuple[str, ...]:
+        if self._engine.is_current_thread:
+            raise DelayctlError(
+                "the callback of a message can't wait for others: it is they who would have to call it",
+                fix="flush and close from another thread",
+            )
+        return self._outbox.wait_until_answered(timeout)
+
+    def _conclude(self, unanswered: tuple[str, ...]) -> None:
+        failures = self._outbox.unseen_failures()
+        if unanswered or failures:
+            raise NotConfirmed(unanswered, failures)
+
+    def __enter__(self) -> "DelayPublisher":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except NotConfirmed:
+            if error is None:  # Otherwise what went wrong first says more.
+                raise
+
+    def _way(
+        self, delay: str | Duration | None, due: datetime | None, level: str | None, exchange: str | None
+    ) -> tuple[Way, int]:
+        if sum(option is not None for option in (delay, due, level, exchange)) > 1:
+            raise DelayctlError("a message has one of delay, due, level and exchange", fix="leave out the others")
+        now_ms = time.time_ns() // 1_000_000
+        if isinstance(delay, str):
+            way = self._chosen.get(delay) or self._choose(delay)
+        elif delay is not None:
+            way = self._ways.for_wait(delay.ms, self._rounding)
+        elif due is not None:
+            due_ms = _epoch_ms(due)
+            return self._ways.for_wait(due_ms - now_ms, self._rounding), due_ms
+        elif level is not None:
+            way = self._ways.at_level(level)
+        elif exchange is not None:
+            return Way(exchange), 0
+        else:
+            way = self._ways.for_wait(0, self._rounding)
+        return way, now_ms + way.wait_ms
+
+    def _choose(self, delay: str) -> Way:
+        way = self._ways.for_wait(_duration(delay).ms, self._rounding)
+        if len(self._chosen) < _MOST_CACHED:
+            self._chosen[delay] = way
+        return way
+
+    def _method(self, exchange: str, key: str) -> bytes:
+        method = publish_method(CHANNEL, exchange, key)
+        if len(self._methods) < _MOST_CACHED:
+            self._methods[exchange, key] = method
+        return method
+
+    def _check_delays(self, connection: Connection) -> None:
+        for exchange in self._ways.exchanges:
+            try:
+                connection.check_exchange(exchange)
+            except NotPermitted:
+                continue  # A user with few rights may not even look; whether it may publish shows when it does.
+            except Refused as error:
+                raise DelayctlError(
+                    f"the exchange {quoted(exchange)} is not on the broker",
+                    fix="declare it: delayctl apply topology.yaml",
+                ) from error
+
+
+def _duration(text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except ValueError as error:
+        raise NoSuchDelay(f"the delay {error}", fix="write it as 500ms, 10s, 1m30s, 2h or 1d") from error
+
+
+def _epoch_ms(due: datetime) -> int:
+    if due.tzinfo is None:
+        raise DelayctlError(
+            "a due time needs a time zone, or nobody knows when it is",
+            fix="use datetime.now(UTC) + …, or .astimezone()",
+        )
+    return int(due.timestamp() * 1000)
