@@ -4,9 +4,7 @@ import logging
 import os
 from pathlib import Path
 
-from delayctl.consumers.consumer import DelayConsumer
-from delayctl.consumers.message import Message
-from delayctl.consumers.outcome import DONE, Outcome, Park
+from delayctl.consumers import DONE, DelayConsumer, Message, Outcome, Park
 
 TOPOLOGY = Path(__file__).with_name("service.yaml")
 _done_before: set[str] = set()  # A service keeps this in its database.

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from delayctl.publishers.publisher import DelayPublisher
+from delayctl.publishers import DelayPublisher
 
 TOPOLOGY = Path(__file__).with_name("service.yaml")
 

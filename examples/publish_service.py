@@ -4,8 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from delayctl.publishers.errors import Nacked, NotConfirmed, NotPublished, Unroutable
-from delayctl.publishers.publisher import DelayPublisher
+from delayctl.publishers import DelayPublisher, Nacked, NotConfirmed, NotPublished, Unroutable
 
 TOPOLOGY = Path(__file__).with_name("service.yaml")
 

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from delayctl.publishers.publisher import DelayPublisher
+from delayctl.publishers import DelayPublisher
 
 TOPOLOGY = Path(__file__).with_name("service.yaml")
 THREADS, EACH = 8, 500
