@@ -28,6 +28,7 @@ from delayctl.topology.findings import Finding
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
 
+_WITHOUT_MANAGEMENT = "or apply without it: delayctl apply --no-management"
 _PLAN_ANEW = "make it anew: delayctl plan topology.yaml --out FILE"
 
 
@@ -57,7 +58,8 @@ def plan(
 ) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    host, desired, is_text = host_for(connection, connection.vhost_for(spec)), expand(spec), output == "text"
+    host = host_for(connection, connection.vhost_for(spec), without=_WITHOUT_MANAGEMENT)
+    desired, is_text = expand(spec), output == "text"
     made, version = host.plan(desired, accept_loss)
     findings = grave_findings(spec, desired, topology, is_text=is_text)
     click.echo(_shown_plan(made, topology, version, output, findings))
@@ -146,7 +148,8 @@ def apply(topology: str | None, plan_file: str | None, no_management: bool, **op
     desired, is_text = expand(spec), manner.output == "text"
     findings = grave_findings(spec, desired, topology, is_text=is_text)
     refuse_errors(findings, topology, is_text=is_text, what="nothing is applied")
-    host = host_for(connection, connection.vhost_for(spec), use_management=not no_management)
+    vhost = connection.vhost_for(spec)
+    host = host_for(connection, vhost, use_management=not no_management, without=_WITHOUT_MANAGEMENT)
     host = host if no_management else with_what_answers(host, spec.prefix)
     if host.management is None:
         click.echo(

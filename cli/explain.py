@@ -19,20 +19,22 @@ from delayctl.cli.options import (
 )
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.journey import Journey, journey
 from delayctl.topology.live import Live, binding_from_api
 from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
-from delayctl.topology.names import Names
+from delayctl.topology.names import MAX_NAME_BYTES, Names
 from delayctl.topology.render import Rendered
 from delayctl.topology.routing import FURTHER_KEYS, Message, Network
-from delayctl.topology.source import load, plain
+from delayctl.topology.source import ListNode, ScalarNode, load
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import did_you_mean, quoted, shorten
 
 _ASK_THE_BROKER = "--live looks at the broker"
+_QUOTE_IT = "put a text in quotes of its own: --header \"kind='a: b'\""
+_ENDLESS = (float("inf"), float("-inf"))  # What a number is read as that is too long for anything.
 
 
 @click.command(
@@ -41,11 +43,12 @@ _ASK_THE_BROKER = "--live looks at the broker"
 Examples:
   delayctl explain topology.yaml --exchange orders.exchange --key order.created
   delayctl explain topology.yaml --level 15m --key order.created
-  delayctl explain topology.yaml --exchange site.exchange --header kind=store --header count=3
+  delayctl explain topology.yaml --exchange orders.exchange --key order.created --header kind=store --header count=3
   delayctl explain topology.yaml --exchange orders.exchange --key order.created --live
 
 \b
-Exit code: 0 when every copy is delivered or parked, 1 when one is lost, dropped, stuck or returned.
+Exit code: 0 when every copy is delivered, parked or handed over to what others bound, 1 when one is lost,
+dropped, stuck or returned.
 """,
 )
 @topology_argument
@@ -75,8 +78,12 @@ def explain(
     **options: Any,
 ) -> int:
     """Tell the way of a message through TOPOLOGY: exchanges, waits, and what becomes of each copy."""
-    if (exchange is None) == (level is None):
+    if exchange is not None and level is not None:
+        raise click.UsageError("the message is published to one exchange: give --exchange or --level, not both")
+    if exchange is None and level is None:
         raise click.UsageError("say where the message is published: --exchange NAME, or --level LEVEL")
+    if (size := len(key.encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
+        raise BadOption(f"--key has {size:,} bytes", fix=f"no message has a key of more than {MAX_NAME_BYTES} bytes")
     message = Message(key, _headers(headers))
     connection, spec = connection_from(options), spec_from(topology, options)
     desired = expand(spec)
@@ -95,12 +102,27 @@ def _headers(assignments: Iterable[str]) -> dict[str, object]:
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name:
-            raise BadOption(f"--header {shorten(name)!r} is not NAME=VALUE", fix="write --header kind=store")
-        headers[name] = plain(load(Rendered.untouched(f"--header {name}", value))) if value else ""
+            raise BadOption(f"--header {quoted(assignment)} is not NAME=VALUE", fix="write --header kind=store")
+        headers[name] = _header_value(assignment, value) if value else ""
     for name in FURTHER_KEYS:
         if not _is_list_of_texts(headers.get(name, [])):
             raise BadOption(f"--header {name} is not a list of keys", fix=f"write --header '{name}=[KEY, KEY]'")
     return headers
+
+
+def _header_value(assignment: str, text: str) -> object:
+    """A value as the file would mean it, so that both find the same: 3 and 003 are numbers, on is a text."""
+    try:
+        node = load(Rendered.untouched("--header", text))
+    except InvalidTopology as error:
+        why = error.problems[0].message
+        raise BadOption(f"--header {quoted(assignment)} can't be read: {why}", fix=_QUOTE_IT) from error
+    items = node.items if isinstance(node, ListNode) else [node]
+    values = [item.value for item in items if isinstance(item, ScalarNode) and item.value not in _ENDLESS]
+    if len(values) < len(items):
+        what = f"--header {quoted(assignment)} is neither a plain value nor a list of plain values"
+        raise BadOption(what, fix=f"{_QUOTE_IT}; a number has 64 bits at most")
+    return values if isinstance(node, ListNode) else values[0]
 
 
 def _is_list_of_texts(value: object) -> bool:
@@ -150,8 +172,9 @@ def _on_the_broker(connection: Connection, spec: Spec, desired: Topology, exchan
 
 def _read(management: Management, prefix: str) -> Live:
     """Read the broker, with what its definitions leave out: bindings to exclusive queues, internal exchanges."""
+    live = management.read(prefix)  # Read first: it knows best what to say of a virtual host that is not there.
     bindings = [item for item in management.get(f"bindings/{management.vhost}") if item["source"]]
-    live = replace(management.read(prefix), bindings=frozenset(map(binding_from_api, bindings)))
+    live = replace(live, bindings=frozenset(map(binding_from_api, bindings)))
     unlisted = _exchanges_named_by(live) - live.exchanges.keys()
     return replace(live, exchanges=management.read(prefix, unlisted).exchanges) if unlisted else live
 
@@ -180,9 +203,15 @@ def _notes(desired: Topology, network: Network, way: Journey) -> Iterator[str]:
     """What the file leaves open of the things that the message meets."""
     met = {hop.exchange for passage in way.passages for hop in passage.routed.hops}
     met |= {stay.queue for passage in way.passages for stay in passage.stays}
-    existing = sorted(reference.name for reference in desired.existing if reference.name in met)
+    existing = sorted({reference.name for reference in desired.existing if reference.name in met})
+    handed_over = {end.exchange for end in way.ends if end.exchange is not None}
+    others = sorted(handed_over.difference(existing))
     assumed = sorted(network.assumed & met)
     if existing:
         yield f"of {', '.join(existing)} the file knows only its own bindings and no settings; {_ASK_THE_BROKER}."
+    if others:
+        yield f"the file binds nothing that takes it to {', '.join(others)}; {_ASK_THE_BROKER}."
+    if not desired.levels and any(end.fate == "delivered" for end in way.ends):
+        yield f"a policy on the broker can make a queue wait, and is not in the file; {_ASK_THE_BROKER}."
     if assumed:
         yield f"{', '.join(assumed)} may be of any type and is taken for topic; {_ASK_THE_BROKER}."

@@ -15,8 +15,8 @@ from delayctl.topology.routing import DEFAULT_EXCHANGE, Hop, Network
 from delayctl.topology.wording import plural, shorten
 
 MAX_LINES = 200  # Of the tree; JSON has the rest.
-_COLOURS: dict[Fate, str] = {"delivered": "green", "parked": "yellow", "unknown": "yellow"}
-_WORDS: dict[Fate, str] = {"dropped": "dropped as a cycle"}
+_COLOURS: dict[Fate, str] = {"delivered": "green", "parked": "yellow", "handed_over": "yellow", "unknown": "yellow"}
+_WORDS: dict[Fate, str] = {"dropped": "dropped as a cycle", "handed_over": "handed over"}
 _PLACES: dict[Fate, str] = {"delivered": "to", "parked": "in", "stuck": "in", "dropped": "before"}
 _LONGEST_REASON = 600
 
@@ -62,9 +62,9 @@ def _with_times(lines: Sequence[tuple[Duration, str]], width: int) -> Iterator[s
 
 
 def _summary(journey: Journey) -> Iterator[str]:
-    groups: dict[tuple[Fate, str | None, str], list[End]] = {}
+    groups: dict[tuple[Fate, str | None, str | None, str], list[End]] = {}
     for end in journey.ends:
-        groups.setdefault((end.fate, end.queue, end.reason), []).append(end)
+        groups.setdefault((end.fate, end.queue, end.exchange, end.reason), []).append(end)
     for ends in islice(groups.values(), MAX_LINES):
         yield _ended(ends)
     if len(groups) > MAX_LINES:
@@ -78,6 +78,7 @@ def _ended(ends: Sequence[End]) -> str:
     fate = click.style(_WORDS.get(end.fate, end.fate).capitalize(), fg=_colour(end.fate))
     times = f" {click.style(f'{count} times', fg='red')}" if count > 1 else ""
     where = f" {_PLACES.get(end.fate, 'on the way out of')} {_name(end.queue)}" if end.queue is not None else ""
+    where += f" to exchange {_name(end.exchange)}" if end.exchange is not None else ""
     spans = list(dict.fromkeys(str(each.after) for each in ends))
     after = "at once" if spans == ["0s"] else f"after {', '.join(spans[:5])}{' …' if len(spans) > 5 else ''}"
     reason = f": {_reason(end)}" if end.reason else ""
@@ -124,7 +125,7 @@ class _Teller:
             {hop.exchange: hop for hop in passage.routed.hops},
             {stay.queue: stay for stay in passage.stays},
         )
-        ends = [_Node(passage.at, _told(end)) for end in passage.ends]
+        ends = [_Node(passage.at, _told(end)) for end in passage.ends if end.exchange is None]
         return self._exchange(passing, passage.exchange, "", self._other_key(passage), ends)
 
     def _other_key(self, passage: Passage) -> str:
@@ -143,7 +144,8 @@ class _Teller:
         if exchange is None:
             return _Node(at, f"{text}, which does not exist{remark}", lambda: list(ends))
         kind = f" ({exchange.type})" if name != DEFAULT_EXCHANGE else ""
-        return _Node(at, f"{text}{kind}{remark}", lambda: [*self._ways(passing, name, hop), *ends])
+        text += f"{kind}{remark}" + "".join(f": {_told(end)}" for end in passing.passage.ends if end.exchange == name)
+        return _Node(at, text, lambda: [*self._ways(passing, name, hop), *ends])
 
     def _ways(self, passing: _Passing, name: str, hop: Hop | None) -> list[_Node]:
         if passing.passage.exchange == DEFAULT_EXCHANGE:
@@ -247,6 +249,7 @@ def _end_json(end: End) -> dict[str, Any]:
     return {
         "fate": end.fate,
         "queue": end.queue,
+        "exchange": end.exchange,
         "after_ms": end.after.ms,
         "key": end.key,
         "reason": end.reason or None,

@@ -58,10 +58,10 @@ class Host:
                 check_fresh(plan, self.management, broker)
 
 
-def host_for(connection: Connection, vhost: str, *, use_management: bool = True) -> Host:
-    """The virtual host that a command is about."""
+def host_for(connection: Connection, vhost: str, *, use_management: bool = True, without: str = "") -> Host:
+    """The virtual host that a command is about; `without` is what to advise where there is no management API."""
     access = connection.access.at(vhost)
-    return Host(access, vhost, Management(access, vhost) if use_management else None)
+    return Host(access, vhost, Management(access, vhost, without=without) if use_management else None)
 
 
 def with_what_answers(host: Host, prefix: str) -> Host:

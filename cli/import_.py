@@ -14,15 +14,15 @@ from delayctl.topology.diff import diff
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.foreign_ladders import Ladder
-from delayctl.topology.imported import imported_text, ladder_text, note_text, wait_text
+from delayctl.topology.imported import imported_text, ladder_text, ladder_warning, note_text, wait_text
+from delayctl.topology.layout import scalar
 from delayctl.topology.live import Live
 from delayctl.topology.management import Management
-from delayctl.topology.names import MAX_NAME_BYTES
 from delayctl.topology.parse import MAX_PREFIX_BYTES, read_spec
 from delayctl.topology.recognise import Found, Wait, names_mentioned, recognise
 from delayctl.topology.remarks import remarks
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import plural, quoted, shorten
+from delayctl.topology.wording import plural, quoted
 from delayctl.topology.writable import name_obstacle
 
 
@@ -150,9 +150,11 @@ def _tell(found: Found, adopted: Adopted, out: str | None) -> None:
     if found.waits:
         click.echo(f"Found {plural(len(found.waits), 'waiting queue')}.", err=True)
         for wait in found.waits if out else ():
-            click.echo(f"  {shorten(wait.queue, MAX_NAME_BYTES)}: {wait_text(wait)}", err=True)
+            click.echo(f"  {scalar(wait.queue)}: {wait_text(wait)}", err=True)
     for ladder in found.ladders:
         click.echo(f"Found {ladder_text(ladder)}.", err=True)
+        if warning := ladder_warning(ladder):
+            click.echo(f"{click.style('Warning:', fg='yellow')} {ladder.product}: {warning}", err=True)
     for note in adopted.notes:
         click.echo(f"{click.style('Warning:', fg='yellow')} {note_text(note)}", err=True)
 
@@ -193,6 +195,7 @@ def _ladder_json(ladder: Ladder) -> dict[str, Any]:
     return {
         "product": ladder.product,
         "delivery": ladder.delivery,
+        "levels": ladder.levels,
         "longest_ms": ladder.longest.ms,
         "lacks": list(ladder.lacks),
         "targets": list(ladder.targets),

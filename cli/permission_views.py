@@ -8,6 +8,7 @@ from typing import Any
 from delayctl.topology.pattern import MAX_PATTERN_BYTES, fits
 from delayctl.topology.permissions import ADMINISTRATOR, VERBS, Lack, Rights, Surplus, tags_for
 from delayctl.topology.spec import GrantSpec, Role
+from delayctl.topology.topic_permissions import TopicLack
 from delayctl.topology.wording import plural, shorten
 
 _SHOWN_NAMES = 5
@@ -38,6 +39,7 @@ class Review:
     found: Rights | None
     lacks: tuple[Lack, ...] = ()
     more: tuple[Surplus, ...] = ()
+    topics: tuple[TopicLack, ...] = ()
 
     @property
     def missing_tags(self) -> tuple[str, ...]:
@@ -54,7 +56,7 @@ class Review:
     def is_fine(self) -> bool:
         """Say whether it has what it needs and no more."""
         return self.tags is not None and not (
-            self.lacks or self.more or self.missing_tags or self.is_administrator or self.found is None
+            self.lacks or self.more or self.topics or self.missing_tags or self.is_administrator or self.found is None
         )
 
     @property
@@ -134,6 +136,8 @@ def _findings(review: Review) -> Iterator[str]:
             yield f"lacks {lack.verb} on {_names(lack.names)}"
     for more in review.more:
         yield _surplus_text(more)
+    for topic in review.topics:
+        yield _topic_text(topic)
     if review.tags is not None and review.missing_tags:
         yield f"lacks the tag {', '.join(review.missing_tags)}"
     if review.is_administrator:
@@ -147,6 +151,15 @@ def _surplus_text(more: Surplus) -> str:
     beyond = [_names(more.names)] if more.names else []
     beyond += ["names that nobody has yet"] if more.is_open else []
     return f"{more.verb} {pattern} also takes {' and '.join(beyond)}"
+
+
+def _topic_text(topic: TopicLack) -> str:
+    does = "bind" if topic.verb == "read" else "publish"
+    pattern = shorten(topic.pattern, _SHOWN_PATTERN) or "^$"
+    gate = f"topic permission at {shorten(topic.exchange)} takes {topic.verb} {pattern} only"
+    if topic.is_certain:
+        return f"can't {does} {_names(topic.keys)}: its {gate}"
+    return f"may not be able to {does} {_names(topic.keys) or 'what it has to'}: its {gate}"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -188,6 +201,16 @@ def _review_json(review: Review) -> dict[str, Any]:
             more.verb: {"names": list(more.names), "open": more.is_open, "readable": more.is_readable}
             for more in review.more
         },
+        "topics": [
+            {
+                "exchange": topic.exchange,
+                "verb": topic.verb,
+                "pattern": topic.pattern,
+                "keys": list(topic.keys),
+                "certain": topic.is_certain,
+            }
+            for topic in review.topics
+        ],
         "tags": None if review.tags is None else list(review.tags),
         "missing_tags": list(review.missing_tags),
     }

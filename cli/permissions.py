@@ -32,7 +32,8 @@ from delayctl.topology.expand import expand
 from delayctl.topology.management import Management
 from delayctl.topology.permissions import Rights, lacking, rights_for, surplus
 from delayctl.topology.spec import ROLES, GrantSpec, Role, Spec
-from delayctl.topology.users import read_names, read_permissions, read_tags, set_rights
+from delayctl.topology.topic_permissions import refused_topics
+from delayctl.topology.users import read_names, read_permissions, read_tags, read_topic_permissions, set_rights
 from delayctl.topology.wording import did_you_mean, plural, quoted
 
 
@@ -71,16 +72,16 @@ def permissions(topology: str, role: Role | None, user: str | None, output: str,
         raise DelayctlError("there is no user to look at", where=topology, fix=fix)
     management = host_for(connection, vhost).management
     assert management is not None
-    reviews = _look(management, replace(spec, grants=grants))
+    reviews = _look(management, replace(spec, grants=grants), vhost)
     if apply_:
-        reviews = _set(management, reviews, spec, ask_first=not yes)
+        reviews = _set(management, reviews, spec, vhost, ask_first=not yes)
     as_json = output == "json"
     tell(
         to_json_text(review_json(reviews, vhost=vhost))
         if as_json
         else review_text(reviews, source=topology, vhost=vhost)
     )
-    # Tags are not ours to set: apply reports what is left to do about them, and has done its own part.
+    # Tags and topic permissions are not ours to set: apply reports what is left to do, and has done its own part.
     is_done = not any(review.differs for review in reviews) if apply_ else all(review.is_fine for review in reviews)
     return exit_codes.DONE if is_done else exit_codes.FAILED
 
@@ -116,11 +117,12 @@ def _print(entitled: list[Entitled], *, source: str, vhost: str, output: str) ->
         click.echo(rights_text(entitled, source=source, vhost=vhost))
 
 
-def _look(management: Management, spec: Spec) -> list[Review]:
+def _look(management: Management, spec: Spec, vhost: str) -> list[Review]:
     """Every user that the file names, beside what it has on the broker."""
     topology = expand(spec)
     tags, found, there = read_tags(management), read_permissions(management), read_names(management)
     lacks, more = lacking(spec, topology, found), surplus(spec, topology, found, there)
+    topics = refused_topics(spec, topology, read_topic_permissions(management), vhost=vhost)
     rights = {entry["user"]: Rights(entry["configure"], entry["write"], entry["read"]) for entry in found}
     return [
         Review(
@@ -130,12 +132,13 @@ def _look(management: Management, spec: Spec) -> list[Review]:
             rights.get(grant.user),
             tuple(lack for lack in lacks if lack.user == grant.user),
             tuple(surplus for surplus in more if surplus.user == grant.user),
+            tuple(topic for topic in topics if topic.user == grant.user),
         )
         for grant in spec.grants
     ]
 
 
-def _set(management: Management, reviews: list[Review], spec: Spec, *, ask_first: bool) -> list[Review]:
+def _set(management: Management, reviews: list[Review], spec: Spec, vhost: str, *, ask_first: bool) -> list[Review]:
     """Set what differs; says how the users stand afterwards."""
     _refuse_strangers(reviews)
     to_set = [review for review in reviews if review.differs]
@@ -147,7 +150,7 @@ def _set(management: Management, reviews: list[Review], spec: Spec, *, ask_first
     for review in to_set:
         set_rights(management, review.grant.user, review.rights)
         click.echo(f"set {review.grant.user}", err=True)
-    return _look(management, replace(spec, grants=tuple(review.grant for review in reviews)))
+    return _look(management, replace(spec, grants=tuple(review.grant for review in reviews)), vhost)
 
 
 def _refuse_strangers(reviews: list[Review]) -> None:

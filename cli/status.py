@@ -1,5 +1,6 @@
 """The command that says how a topology is doing."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from delayctl.cli.views import to_json_text
 from delayctl.topology.expand import expand
 from delayctl.topology.spec import Spec
 from delayctl.topology.statistics import read_statistics
-from delayctl.topology.status import Facts, Status, status_of, waiting_queues
+from delayctl.topology.status import Facts, Status, missing_exits, status_of, waiting_queues
 from delayctl.topology.survey import make_plan
 from delayctl.topology.verdict import is_healthy, verdict
 
@@ -54,5 +55,8 @@ def _look(host: Host, spec: Spec) -> Status:
     desired = expand(spec)
     with host.broker() as broker:
         plan, live = make_plan(desired, host.management, broker, vhost=host.vhost)
+    if unlisted := missing_exits(desired, live):
+        found = host.management.read(desired.prefix, unlisted).exchanges
+        live = replace(live, exchanges={**live.exchanges, **found})
     statistics = read_statistics(host.management, waiting_queues(desired, live))
     return status_of(Facts(desired, tuple(retry.park for retry in spec.retries), plan, live, statistics))

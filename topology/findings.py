@@ -29,6 +29,7 @@ class Found:
     message: str
     fix: str
     line: int
+    severity: Severity | None = None  # Where it matters more, or less, than the rule's own.
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,13 @@ class Ladder:
     targets: tuple[str, ...]  # Where it delivers to.
 
     @property
+    def levels(self) -> int:
+        """How many of its levels are there and as they should be."""
+        return LEVELS - sum(name != self.delivery for name in self.lacks)
+
+    @property
     def longest(self) -> Duration:
-        """The longest delay: all bits set."""
+        """The longest delay of a ladder that lacks nothing: all bits set."""
         return Duration((2**LEVELS - 1) * 1000)
 
 

@@ -41,7 +41,18 @@ def note_text(note: Note) -> str:
 
 def ladder_text(ladder: Ladder) -> str:
     """A ladder in a line."""
+    if ladder.lacks:
+        return f"{ladder.product}: {ladder.levels} of {plural(LEVELS, 'level')}"
     return f"{ladder.product}: {plural(LEVELS, 'level')}, delays of 1s to {ladder.longest} in steps of 1s"
+
+
+def ladder_warning(ladder: Ladder) -> str | None:
+    """What is wrong with a ladder, or None."""
+    if not ladder.lacks:
+        return None
+    return (
+        f"missing or not as it should be, so that delays which need it get lost: {_listed(map(scalar, ladder.lacks))}"
+    )
 
 
 def _header(live: Live, found: Found, adopted: Adopted, vhost: str) -> Iterator[str]:
@@ -75,8 +86,8 @@ def _ladder_lines(ladder: Ladder) -> Iterator[str]:
     yield "  Level n takes one bit: 1 waits 2^n s in the level's queue, 0 passes on to level n-1 at once."
     yield f"  Below level 0 it comes out of {scalar(ladder.delivery)}, bound by #.target."
     yield f"  Delivers to {_listed(map(scalar, ladder.targets))}" if ladder.targets else "  Delivers to nothing yet"
-    if ladder.lacks:
-        yield f"  ! missing or not as it should be, so that delays which need it get lost: {_listed(ladder.lacks)}"
+    if warning := ladder_warning(ladder):
+        yield f"  ! {warning}"
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:

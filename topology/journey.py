@@ -8,10 +8,10 @@ from typing import Literal
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.model import Queue, Settings
-from delayctl.topology.routing import FURTHER_KEYS, Message, Network, Routed, route
+from delayctl.topology.routing import FURTHER_KEYS, Hop, Message, Network, Routed, route
 
-Fate = Literal["delivered", "parked", "lost", "dropped", "stuck", "returned", "refused", "unknown"]
-GOOD: frozenset[Fate] = frozenset({"delivered", "parked"})
+Fate = Literal["delivered", "parked", "handed_over", "lost", "dropped", "stuck", "returned", "refused", "unknown"]
+GOOD: frozenset[Fate] = frozenset({"delivered", "parked", "handed_over"})
 MAX_STAYS = 5_000  # Dead-letter exchanges that lead to each other multiply copies beyond all bounds.
 _AT_ONCE = Duration(0)
 _NOWHERE = Routed((), ())
@@ -26,6 +26,7 @@ class End:
     key: str
     queue: str | None = None
     reason: str = ""
+    exchange: str | None = None  # Where it was handed over: an exchange that others bind to.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Journey:
 
     @property
     def is_safe(self) -> bool:
-        """Say whether every copy is delivered or parked."""
+        """Say whether every copy is delivered or parked, or handed over to what others bound."""
         return all(end.fate in GOOD for end in self.ends)
 
     @property
@@ -156,7 +157,10 @@ def _ends_on_the_way(
         kind = network.exchanges[name].type
         reason = f"exchange {name} is of type {kind}, a plugin's: where it leads is not known here"
         yield End("unknown", at, key, reason=reason)
-    if unknown or len(routed.queues) > len(circling):
+    open_ended = [hop.exchange for hop in routed.hops if _is_handed_over(network, hop)]
+    for name in open_ended:
+        yield End("handed_over", at, key, reason="what is bound there is not in the file", exchange=name)
+    if unknown or open_ended or len(routed.queues) > len(circling):
         return
     source = network.queues[departure.waited[-1]] if departure.waited else None
     why = "it would circle" if circling else _why_nowhere(network, departure)
@@ -167,6 +171,10 @@ def _ends_on_the_way(
         yield End("lost", at, key, source.name, why)
     elif not routed.queues:
         yield End("returned", at, key, reason=f"{why} (and lost, if it was not published as mandatory)")
+
+
+def _is_handed_over(network: Network, hop: Hop) -> bool:
+    return hop.exchange in network.open_ended and not (hop.matched or hop.is_unknown or hop.alternate is not None)
 
 
 def _why_nowhere(network: Network, departure: _Departure) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from delayctl.topology.model import Binding
-from delayctl.topology.routing import Message, Network
+from delayctl.topology.routing import Message, Network, topic_matches
 
 FILL = "any"  # Stands for a word that a pattern leaves open.
 OPEN_WORDS = ("*", "#")
@@ -33,8 +33,11 @@ def common_key(one: str, other: str) -> str | None:
         for j in range(len(second), -1, -1):
             rests[i, j] = _common_rest(first[i : i + 1], second[j : j + 1], rests, i, j)
     found = rests[0, 0]
-    # A single word that is empty can't be written: the key "" has no words.
-    return None if found in (None, [""]) else ".".join(found or ())
+    if found == [""]:
+        # A single word that is empty can't be written, as the key "" has no words; with another beside it, it can.
+        longer = (f"{FILL}.", f".{FILL}", ".")
+        return next((key for key in longer if topic_matches(one, key) and topic_matches(other, key)), None)
+    return None if found is None else ".".join(found)
 
 
 def _part_ways(first: list[str], second: list[str]) -> bool:

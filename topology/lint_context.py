@@ -33,3 +33,17 @@ class Context(Scene):
     def delayed_targets(self) -> frozenset[str]:
         """Every target of a route with a delay."""
         return frozenset().union(*self.targets_by_way_in.values())
+
+    @cached_property
+    def on_delayed_ways(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The exchanges and the queues that messages pass before, while or after they wait."""
+        exchanges = {wait.exit for wait in self.waits.values()}
+        queues = {wait.queue.name for wait in self.waits.values()}
+        for route in self.spec.routes:
+            leads_in = any(target.kind == "queue" and target.name in self.waits for target in route.targets)
+            if route.level is not None or leads_in or route.source in exchanges:
+                exchanges |= {route.source} if route.source else set()
+                exchanges |= {target.name for target in route.targets if target.kind == "exchange"}
+                queues |= {target.name for target in route.targets if target.kind == "queue"}
+        queues |= {name for retry in self.spec.retries for name in (retry.queue, retry.park)}
+        return frozenset(exchanges), frozenset(queues)

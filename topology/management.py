@@ -21,18 +21,28 @@ from delayctl.topology.live import Live, binding_from_api, live_from_definitions
 from delayctl.topology.model import Binding, Policy, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
-from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, SSLError, TimeoutError
+from urllib3.exceptions import (
+    HTTPError,
+    MaxRetryError,
+    NameResolutionError,
+    NewConnectionError,
+    SSLError,
+    TimeoutError,
+)
 
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
-_WITHOUT = "or apply without it: delayctl apply --no-management"
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 
 class Management:
-    """Reads and writes what AMQP can't, for one virtual host."""
+    """Reads and writes what AMQP can't, for one virtual host.
 
-    def __init__(self, access: Access, vhost: str) -> None:
+    `without` is the advice for those who can do without it; it is added to the fixes of what can't be reached.
+    """
+
+    def __init__(self, access: Access, vhost: str, *, without: str = "") -> None:
+        self._without = without
         self._base = f"{access.management_url}/api"
         self._vhost = vhost
         self._user = access.management_credentials.username
@@ -140,7 +150,7 @@ class Management:
         if status in (401, 403) and "access object" in str(answer.get("reason")):
             raise NotPermitted(
                 f"user '{self._user}' may not read what was applied before (global parameters)",
-                fix=f"{_TAGS}, {_WITHOUT}",
+                fix=self._or_without(_TAGS),
             )
         self._check(status, answer)
         try:
@@ -211,7 +221,7 @@ class Management:
             )
         if status in (401, 403) and reason == "Not management user":
             return ManagementUnavailable(
-                f"user '{self._user}' may not use the management API", fix=f"{_TAGS}, {_WITHOUT}", is_off=True
+                f"user '{self._user}' may not use the management API", fix=self._or_without(_TAGS), is_off=True
             )
         if status in (401, 403) and "virtual host" in reason:
             what = f"user '{self._user}' has no access to virtual host '{self._vhost}'"
@@ -221,9 +231,12 @@ class Management:
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
 
+    def _or_without(self, fix: str) -> str:
+        return f"{fix}, {self._without}" if self._without else fix
+
     def _something_else(self) -> ManagementUnavailable:
         what = f"{self._base} answers, but not as RabbitMQ's management API does"
-        return ManagementUnavailable(what, fix=f"correct --management-url, {_WITHOUT}")
+        return ManagementUnavailable(what, fix=self._or_without("correct --management-url"))
 
     def _unavailable(self, error: HTTPError) -> ManagementUnavailable:
         cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
@@ -235,14 +248,20 @@ class Management:
                 f"TLS with {self._base} fails: {cause}",
                 fix="name the CA with --ca-file, and the client certificate with --cert-file if one is asked for",
             )
+        if isinstance(cause, NameResolutionError):
+            return ManagementUnavailable(
+                f"the host name in {self._base} does not resolve",
+                fix=self._or_without("correct --management-url, or --url where the name comes from there"),
+                is_off=True,
+            )
         if isinstance(cause, NewConnectionError):
             return ManagementUnavailable(
-                f"no management API listens at {self._base}", fix=f"{_SWITCH_ON}, {_WITHOUT}", is_off=True
+                f"no management API listens at {self._base}", fix=self._or_without(_SWITCH_ON), is_off=True
             )
         if isinstance(cause, TimeoutError):
             return ManagementUnavailable(
-                f"the management API at {self._base} does not answer in time", fix=f"raise --timeout, {_WITHOUT}"
+                f"the management API at {self._base} does not answer in time", fix=self._or_without("raise --timeout")
             )
         return ManagementUnavailable(
-            f"the management API at {self._base} can't be reached: {cause}", fix=f"{_SWITCH_ON}, {_WITHOUT}"
+            f"the management API at {self._base} can't be reached: {cause}", fix=self._or_without(_SWITCH_ON)
         )

@@ -22,7 +22,7 @@ from delayctl.topology.model import (
 DEFAULT_EXCHANGE = ""  # Leads to every queue by its name.
 FURTHER_KEYS = ("CC", "BCC")  # Headers with more keys to route by; nobody gets to see the second.
 _NO_VALUE = "undefined"
-_PREDEFINED = {
+PREDEFINED = {
     DEFAULT_EXCHANGE: "direct",
     "amq.direct": "direct",
     "amq.fanout": "fanout",
@@ -58,6 +58,7 @@ class Network:
     queues: Mapping[str, Queue]
     bindings: Collection[Binding]
     assumed: frozenset[str] = frozenset()  # Exchanges whose type nobody said; they are taken for topic.
+    open_ended: frozenset[str] = frozenset()  # Exchanges that others bind to: not all of their bindings are known.
 
     @classmethod
     def of_topology(cls, topology: Topology) -> "Network":
@@ -70,6 +71,7 @@ class Network:
             _queues_in_force([*elsewhere, *topology.queues], topology.policies, ()),
             topology.bindings,
             frozenset(reference.name for reference in named if reference.type is None),
+            frozenset(reference.name for reference in named) | _left_to_others(topology),
         )
 
     @classmethod
@@ -206,8 +208,15 @@ def _read_back(binding: Binding) -> Binding:
     return replace(binding, arguments=arguments)
 
 
+def _left_to_others(topology: Topology) -> frozenset[str]:
+    """The broker's own exchanges, and those of the file that it leads nowhere from: who needs them binds there."""
+    bound = {binding.source for binding in topology.bindings}
+    own = {e.name for e in topology.exchanges if e.name not in bound and e.alternate is None}
+    return frozenset(own | PREDEFINED.keys() - {DEFAULT_EXCHANGE})
+
+
 def _exchanges_in_force(exchanges: Collection[Exchange], policies: Sequence[Policy]) -> dict[str, Exchange]:
-    found = {name: Exchange(name, kind) for name, kind in _PREDEFINED.items()}
+    found = {name: Exchange(name, kind) for name, kind in PREDEFINED.items()}
     found |= {exchange.name: exchange for exchange in exchanges}
     if not policies:
         return found

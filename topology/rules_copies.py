@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from delayctl.topology.findings import Found, Rule, Severity
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Binding
+from delayctl.topology.samples import takes_every_key
 from delayctl.topology.scene import Wait
 from delayctl.topology.spec import RouteSpec
 from delayctl.topology.trails import Trail, exit_bindings
@@ -23,7 +24,9 @@ def delivered_twice(context: Context) -> Iterator[Found]:
             if len(times) > 1 and place not in seen:
                 seen.add(place)
                 when = " and ".join(map(_after, times))
-                message = f"a message with key {quoted(trail.sample.shown)} to {exchange} reaches {queue} {len(times)} times: {when}"
+                message = (
+                    f"a message with key {trail.sample.shown} to {exchange} reaches {queue} {len(times)} times: {when}"
+                )
                 fix = "let one of the routes take it, by another key or a narrower pattern"
                 yield Found(queue, message, fix, trail.sample.line)
 
@@ -59,7 +62,9 @@ def shared_exit(context: Context) -> Iterator[Found]:
 
 def _also_reached(context: Context, trail: Trail, wait: str, way_out: Binding, *, more: int) -> Found:
     sample, ttl = trail.sample, context.network.queues[wait].settings.ttl
-    what = f"a retry of {sample.retried}" if sample.retried else f"a message with key {quoted(sample.shown)}"
+    what = (
+        f"a retry of {sample.retried}" if sample.retried else f"a message with key {sample.shown} to {sample.exchange}"
+    )
     others = f" and {plural(more, 'other')}" if more else ""
     message = f"{what} also reaches {way_out.destination}{others} after {ttl}, by the way out of another route (key {quoted(way_out.key)})"
     return Found(way_out.destination, message, "give the routes keys that don't fit each other", sample.line)
@@ -80,6 +85,11 @@ def ignored_header(context: Context) -> Iterator[Found]:
     for route in context.spec.routes:
         wanted = dict(route.headers)
         how = wanted.pop("x-match", "all")
+        if route.headers and not wanted and how in ("any", "any-with-x"):
+            message = f"x-match: {how} without a header to look for takes no message of {route.source}"
+            yield Found(
+                route.source or "", message, "add a header, or remove x-match to take every message", route.line
+            )
         ignored = sorted(name for name in wanted if name.startswith(IGNORED_PREFIX))
         if not ignored or how in ("all-with-x", "any-with-x"):
             continue
@@ -93,9 +103,8 @@ def ignored_header(context: Context) -> Iterator[Found]:
 
 def other_keys(context: Context) -> Iterator[Found]:
     """D108: the way in takes every key, the way out does not."""
-    types = {exchange.name: exchange.type for exchange in context.spec.exchanges}
     for route in context.spec.routes:
-        if types.get(route.source or "") not in ("fanout", "headers"):
+        if not takes_every_key(context, route) or route.source in context.trails.known_rejections:
             continue
         for wait in _waits_of(context, route):
             exit = context.network.exchanges.get(wait.exit)
@@ -103,10 +112,11 @@ def other_keys(context: Context) -> Iterator[Found]:
                 continue
             if exit.name in context.open_ended or context.network.takes_all(exit.name):
                 continue
+            knows = f"{exit.name} does not know" if exit.name else "names no queue"
             fate = f"go to {exit.alternate}" if exit.alternate else "are lost"
             message = (
                 f"{route.source} sends messages of every key into {wait.queue.name};"
-                f" those with a key that {exit.name} does not know {fate} after {wait.queue.settings.ttl}"
+                f" those with a key that {knows} {fate} after {wait.queue.settings.ttl}"
             )
             yield Found(wait.queue.name, message, 'write key: "#" if all of them are meant', route.line)
 
@@ -148,17 +158,17 @@ RULES: tuple[Rule, ...] = (
         "D107",
         "ignored-header",
         Severity.ERROR,
-        "A route looks for a header whose name begins with x-.",
+        "A route looks for a header whose name begins with x-, or for any of none.",
         "A headers exchange skips names that begin with x- unless x-match ends with -with-x; with nothing left to look at, x-match: all"
-        " matches every message.",
+        " matches every message and x-match: any none.",
         ignored_header,
     ),
     Rule(
         "D108",
         "other-keys",
         Severity.INFO,
-        "A fanout or headers exchange lets in keys that are not let out.",
-        "Such an exchange does not look at the key, but the exit does.",
+        "A wait lets in keys that are not let out.",
+        "A fanout or headers exchange does not look at the key and # takes any, but the exit looks at it.",
         other_keys,
     ),
     Rule(

@@ -7,7 +7,6 @@ from delayctl.topology.findings import Found, Rule, Severity
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Policy, Queue, Settings
 from delayctl.topology.permissions import Lack, lacking
-from delayctl.topology.scene import Wait
 from delayctl.topology.version_bugs import BUGS, Bug, parse_version
 from delayctl.topology.wording import plural, quoted
 
@@ -33,27 +32,44 @@ def foreign_policy(context: Context) -> Iterator[Found]:
     """D401: somebody else's policy decides how long messages wait."""
     if context.live is None:
         return
-    own = {policy.name for policy in context.topology.policies}
-    theirs = [policy for policy in context.live.policies if policy.name not in own]
-    if not theirs and not context.live.operator_policies:
-        return
-    policies = (*theirs, *context.topology.policies)
-    declared = {queue.name: queue for queue in context.topology.queues}
-    for name, wait in context.waits.items():
-        queue = declared.get(name) or context.live.queues.get(name)
-        if queue is not None:
-            found = effective(queue, policies, context.live.operator_policies)
-            yield from _overruled(context, wait, queue, found)
+    for name, queue in context.declared.items():
+        found = context.in_force[name]
+        if any(True for _ in _named(context, found)):
+            yield from _overruled(context, queue, found)
 
 
-def _overruled(context: Context, wait: Wait, queue: Queue, found: Effective) -> Iterator[Found]:
-    meant = effective(queue, context.topology.policies, ()).settings
-    effects = [text for field in _EFFECTS if (text := _effect(field, meant, found.settings))]
+def _overruled(context: Context, queue: Queue, found: Effective) -> Iterator[Found]:
+    meant, live = effective(queue, context.topology.policies, ()).settings, found.settings
+    is_wait = meant.ttl is not None and meant.dead_letter_exchange is not None
+    effects = [text for field in _EFFECTS if (text := _effect(field, meant, live))]
+    if not is_wait:
+        effects = list(_effects_on_others(context, meant, live))
     if effects:
         culprits = " and ".join(_named(context, found))
         message = f"{culprits} overrules the file at {queue.name}: {'; '.join(effects)}"
-        fix = "let its owner narrow its pattern, or raise policy_priority with settings: policy"
-        yield Found(queue.name, message, fix, wait.line)
+        fix = "let its owner narrow its pattern"
+        if queue.name in context.topology.delay_queues:
+            fix += ", or raise policy_priority with settings: policy"
+        yield Found(queue.name, message, fix, _line(context, queue.name))
+
+
+def _effects_on_others(context: Context, meant: Settings, live: Settings) -> Iterator[str]:
+    """What a policy does to a queue that messages should stay in until somebody takes them."""
+    exit = live.dead_letter_exchange
+    is_known = exit is None or exit in context.network.exchanges
+    way = f"leaves for {exit or 'the default exchange'}" + ("" if is_known else ", which is not there: it is lost")
+    if live.ttl is not None and live.ttl != meant.ttl:
+        yield f"what nobody takes within {live.ttl} {'is deleted' if exit is None else way}"
+    elif exit != meant.dead_letter_exchange and not is_known:
+        yield f"what is rejected {way}"
+    if live.expires is not None and live.expires != meant.expires:
+        yield _EFFECTS["expires"].format(live=live.expires)
+
+
+def _line(context: Context, queue: str) -> int:
+    """The line that a queue comes from; for the net under all levels, that of the first."""
+    wait, own = context.waits.get(queue), context.own_queues.get(queue)
+    return wait.line if wait else own.line if own else min((level.line for level in context.spec.levels), default=1)
 
 
 def _effect(field: str, meant: Settings, live: Settings) -> str | None:
@@ -134,7 +150,7 @@ RULES: tuple[Rule, ...] = (
         "D401",
         "foreign-policy",
         Severity.ERROR,
-        "A policy of somebody else decides how a wait behaves.",
+        "A policy of somebody else decides how a queue of the file behaves.",
         "The smaller of argument and policy is in force for TTL and lengths, one policy alone applies to a queue, and operator policies"
         " beat both.",
         foreign_policy,

@@ -5,7 +5,9 @@ from fractions import Fraction
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.findings import Found, Rule, Severity
+from delayctl.topology.journey import is_at_least_once
 from delayctl.topology.lint_context import Context
+from delayctl.topology.model import Settings
 from delayctl.topology.rate import Rate
 from delayctl.topology.scene import Wait
 from delayctl.topology.wording import plural
@@ -20,11 +22,25 @@ def overflow(context: Context) -> Iterator[Found]:
     """D205: more comes than there is room for."""
     for wait in context.waits.values():
         rate, settings = wait.level.wait.expected_rate if wait.level else None, wait.queue.settings
-        if rate is None or settings.max_length is None or settings.ttl is None:
+        if 0 in (settings.max_length, settings.max_bytes):
+            fate = "is refused" if settings.overflow == "reject-publish" else "leaves at once"
+            message = f"{wait.queue.name} has no room at all: every message {fate} instead of waiting {settings.ttl}"
+            yield Found(wait.queue.name, message, f"set the argument x-max-length, such as {FEWEST}", wait.line)
+        if rate is None or settings.ttl is None:
             continue
         needed = rate.per_second * settings.ttl.ms / 1000
-        if needed > settings.max_length:
+        if settings.max_length is not None and needed > settings.max_length:
             yield _overflowing(wait, rate, needed, settings.max_length, settings.ttl)
+        elif settings.max_bytes is not None and needed > settings.max_bytes:
+            yield _too_small(wait, rate, needed, settings.max_bytes)
+
+
+def _too_small(wait: Wait, rate: Rate, needed: Fraction, size: int) -> Found:
+    count = f"{rate} for {wait.queue.settings.ttl} are {int(needed):,} messages, and {wait.queue.name} holds {plural(size, 'byte')}"
+    is_refusing = wait.queue.settings.overflow == "reject-publish"
+    effect = "most of them are refused" if is_refusing else "most of them leave early"
+    fix = f"set max_bytes to that many times the size of a message, or max_length: {_round_up(needed)} instead"
+    return Found(wait.queue.name, f"{count}: not even bodies of one byte fit, and {effect}", fix, wait.line)
 
 
 def _overflowing(wait: Wait, rate: Rate, needed: Fraction, room: int, ttl: Duration) -> Found:
@@ -64,8 +80,41 @@ def unlimited(context: Context) -> Iterator[Found]:
     for wait in context.waits.values():
         if wait.queue.settings.max_length is None and wait.queue.settings.max_bytes is None:
             message = f"{wait.queue.name} grows until the broker's memory or disk alarm stops every publisher"
-            where = "max_length" if wait.level else "the argument x-max-length"
-            yield Found(wait.queue.name, message, f"set {where}, such as {FEWEST}, and an overflow", wait.line)
+            where, severity = "max_length", None
+            if wait.level is None:  # It may be a queue to work on, with a TTL for what nobody gets to.
+                message += ", if nobody consumes from it"
+                where, severity = "the argument x-max-length", Severity.INFO
+            yield Found(
+                wait.queue.name, message, f"set {where}, such as {FEWEST}, and an overflow", wait.line, severity
+            )
+
+
+def full_target(context: Context) -> Iterator[Found]:
+    """D212: the end of the way has no room for what comes."""
+    _, queues = context.on_delayed_ways
+    for spec in context.spec.queues:
+        if spec.name in queues and spec.name not in context.waits and spec.name in context.in_force:
+            settings = context.in_force[spec.name].settings
+            fate = _fate_when_full(context, settings)
+            if fate:
+                message = f"{spec.name} has room for {_room(settings)}: {fate}"
+                fix = "remove the limit, or add x-dead-letter-exchange with the overflow drop-head"
+                yield Found(spec.name, message, fix, spec.line)
+
+
+def _fate_when_full(context: Context, settings: Settings) -> str | None:
+    if settings.max_length is None and settings.max_bytes is None:
+        return None
+    if settings.overflow == "reject-publish":
+        # What is dead-lettered at least once is tried again until there is room.
+        is_kept = all(is_at_least_once(wait.queue.settings) for wait in context.waits.values())
+        return None if is_kept else "what comes out of a delay while it is full is lost"
+    return "when it is full, its oldest messages are deleted" if settings.dead_letter_exchange is None else None
+
+
+def _room(settings: Settings) -> str:
+    limits = ((settings.max_length, "message"), (settings.max_bytes, "byte"))
+    return " and ".join(plural(limit, word) for limit, word in limits if limit is not None)
 
 
 def memory(context: Context) -> Iterator[Found]:
@@ -130,6 +179,15 @@ RULES: tuple[Rule, ...] = (
         "A wait without a limit.",
         "What waits takes memory and disk. At the broker's alarm every publisher on it is blocked, not just those of this queue.",
         unlimited,
+    ),
+    Rule(
+        "D212",
+        "full-target",
+        Severity.WARNING,
+        "A queue at the end of a delay loses messages when it is full.",
+        "Publishers are told that a full queue refuses a message; dead-lettering is not, unless it is at-least-once, and the message is"
+        " gone. With drop-head the oldest make room, and are deleted where there is no dead-letter exchange.",
+        full_target,
     ),
     Rule(
         "D208",

@@ -45,12 +45,8 @@ def not_at_least_once(context: Context) -> Iterator[Found]:
     """D204: a strategy that the broker does not follow."""
     for wait in context.waits.values():
         settings = wait.queue.settings
-        if settings.dead_letter_strategy != "at-least-once":
-            continue
-        if not wait.is_quorum:
-            message = f"{wait.queue.name} asks for at-least-once dead-lettering, which quorum queues alone have: its declaration is refused"
-            yield Found(wait.queue.name, message, "add type: quorum, or remove x-dead-letter-strategy", wait.line)
-        elif settings.overflow != "reject-publish":
+        is_asked_for = wait.is_quorum and settings.dead_letter_strategy == "at-least-once"
+        if is_asked_for and settings.overflow != "reject-publish":
             overflow = settings.overflow or "drop-head, the default"
             message = f"{wait.queue.name} asks for at-least-once dead-lettering and gets at-most-once, since its overflow is {overflow}"
             yield Found(wait.queue.name, message, "set x-overflow: reject-publish as well", wait.line)
@@ -102,7 +98,7 @@ def _quorum_targets(context: Context) -> dict[str, set[str]]:
 
 def not_durable(context: Context) -> Iterator[Found]:
     """D211: an object on the way of delayed messages that may be gone when they come."""
-    exchanges, queues = _on_delayed_ways(context)
+    exchanges, queues = context.on_delayed_ways
     specs: list[tuple[str, ExchangeSpec | QueueSpec]] = [
         *(("exchange", exchange) for exchange in context.spec.exchanges if exchange.name in exchanges),
         *(("queue", queue) for queue in context.spec.queues if queue.name in queues),
@@ -115,19 +111,12 @@ def not_durable(context: Context) -> Iterator[Found]:
             last = "the last consumer has left" if kind == "queue" else "its last binding is removed"
             message = f"{spec.name} is deleted when {last}, while delayed messages still come"
             yield Found(spec.name, message, f"remove auto_delete: true from the {kind}", spec.line)
-
-
-def _on_delayed_ways(context: Context) -> tuple[set[str], set[str]]:
-    """The exchanges and the queues that messages pass before, while or after they wait."""
-    exchanges = {wait.exit for wait in context.waits.values()}
-    queues = {wait.queue.name for wait in context.waits.values()}
-    for route in context.spec.routes:
-        leads_in = any(target.kind == "queue" and target.name in context.waits for target in route.targets)
-        if route.level is not None or leads_in or route.source in exchanges:
-            exchanges |= {route.source} if route.source else set()
-            exchanges |= {target.name for target in route.targets if target.kind == "exchange"}
-            queues |= {target.name for target in route.targets if target.kind == "queue"}
-    return exchanges, queues | {name for retry in context.spec.retries for name in (retry.queue, retry.park)}
+    for spec in context.spec.queues:
+        expires = context.network.queues[spec.name].settings.expires if spec.name in context.network.queues else None
+        # For a queue that messages wait in, this is another rule's.
+        if expires is not None and spec.name in queues and spec.name not in context.waits:
+            message = f"{spec.name} is deleted when nobody has used it for {expires}, while delayed messages still come"
+            yield Found(spec.name, message, "remove x-expires from the queue", spec.line)
 
 
 RULES: tuple[Rule, ...] = (

@@ -6,8 +6,8 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.findings import Found, Rule, Severity
 from delayctl.topology.journey import Passage, is_at_least_once
 from delayctl.topology.lint_context import Context
+from delayctl.topology.model import Settings
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Hop
-from delayctl.topology.scene import Wait
 from delayctl.topology.spec import Target
 from delayctl.topology.trails import Trail
 from delayctl.topology.wording import quoted
@@ -15,18 +15,18 @@ from delayctl.topology.wording import quoted
 
 def no_way_out(context: Context) -> Iterator[Found]:
     """D101: nothing takes the message where it comes out."""
-    for trail, passage, hop in _dead_ends(context):
-        is_bare = _is_bare(context, hop)
-        # A wait that the file leads nothing into may get any key: all is lost only where nothing is bound at all.
-        is_certain = is_bare or trail.sample.route is not None or trail.sample.retried is not None
-        if is_certain and (hop.exchange == passage.exchange or not is_bare):
-            yield _lost(context, trail, passage, hop)
+    for trail, number, hop in _dead_ends(context):
+        passage, is_bare = trail.journey.passages[number], _is_bare(context, hop)
+        is_known = context.trails.is_key_known(trail, number)
+        # Where any key may come, all is lost only where nothing is bound at all.
+        if (is_bare or is_known) and (hop.exchange == passage.exchange or not is_bare):
+            yield _lost(context, _told(trail, passage, is_known=is_known), trail, passage, hop)
 
 
-def _dead_ends(context: Context) -> Iterator[tuple[Trail, Passage, Hop]]:
-    """Every exchange that matches nothing and has no alternate, on the way of a message that it should lead on."""
+def _dead_ends(context: Context) -> Iterator[tuple[Trail, int, Hop]]:
+    """Every exchange that matches nothing and has no alternate, in a passage of a message that it should lead on."""
     for trail in context.trails.all:
-        for passage in trail.journey.passages:
+        for number, passage in enumerate(trail.journey.passages):
             for hop in passage.routed.hops:
                 is_end = not (hop.matched or hop.alternate is not None or hop.is_missing or hop.is_unknown)
                 is_publish = passage.out_of is None and hop.exchange == passage.exchange
@@ -36,7 +36,7 @@ def _dead_ends(context: Context) -> Iterator[tuple[Trail, Passage, Hop]]:
                     and hop.exchange != DEFAULT_EXCHANGE
                     and hop.exchange not in context.open_ended
                 ):
-                    yield trail, passage, hop
+                    yield trail, number, hop
 
 
 def _is_bare(context: Context, hop: Hop) -> bool:
@@ -44,66 +44,85 @@ def _is_bare(context: Context, hop: Hop) -> bool:
     return hop.exchange not in context.network.indexes
 
 
-def _lost(context: Context, trail: Trail, passage: Passage, hop: Hop) -> Found:
-    key = _shown_key(trail, passage)
+def _told(trail: Trail, passage: Passage, *, is_known: bool) -> str:
+    """What a finding calls a message."""
+    if not is_known:
+        return "every message"
+    rejected = f", rejected from {trail.sample.rejected}," if trail.sample.rejected else ""
+    return f"a message with key {_shown_key(trail, passage)}{rejected}"
+
+
+def _lost(context: Context, told: str, trail: Trail, passage: Passage, hop: Hop) -> Found:
     fix = f"add a route from {hop.exchange} that takes this key, or give it an alternate"
     where = f"nothing at {hop.exchange} takes it"
     line = trail.sample.line
     if passage.out_of is None:
-        message = f"a message with key {key} to {trail.sample.exchange} gets lost on its way: {where}"
+        message = f"{told} to {trail.sample.exchange} gets lost on its way: {where}"
         return Found(hop.exchange, message, fix, line)
     wait = context.network.queues[passage.out_of]
     if passage.routed.queues:
-        message = f"a message with key {key} that waited in {wait.name} does not get past {hop.exchange}: {where}"
+        message = f"{told} that waited in {wait.name} does not get past {hop.exchange}: {where}"
         return Found(hop.exchange, message, fix, line)
     fate = "is lost without a trace"
     if is_at_least_once(wait.settings):
         fate = "stays and is tried again every 3 minutes; 32 of them block the queue"
-    message = f"a message with key {key} waits {wait.settings.ttl} in {wait.name}, then {fate}: {where}"
+    message = f"{told} waits {wait.settings.ttl} in {wait.name}, then {fate}: {where}"
     return Found(wait.name, message, fix, line)
 
 
 def _shown_key(trail: Trail, passage: Passage) -> str:
-    """The key as the file writes it, unless a queue has put another in its place."""
+    """The key, with the patterns that it stands for unless a queue has put another in its place."""
     is_own = passage.message.key == trail.sample.message.key
-    return quoted(trail.sample.shown if is_own else passage.message.key)
+    return trail.sample.shown if is_own else quoted(passage.message.key)
 
 
 def unknown_exit(context: Context) -> Iterator[Found]:
     """D102: what has waited leaves for an exchange or a queue that nobody knows of."""
     place = "the file does not have" if context.live is None else "neither the file nor the broker has"
+    # A broker that does not have it either loses every message, from the first one on.
+    severity = None if context.live is None else Severity.ERROR
     for wait in context.waits.values():
-        target = _target(wait)
-        known = context.network.exchanges if target.kind == "exchange" else context.network.queues
-        if target.name not in known:
+        if target := _unknown_target(context, wait.queue.settings):
             way = f"is dead-lettered to {target.kind} {target.name}, which {place}"
             message = f"what has waited {wait.queue.settings.ttl} in {wait.queue.name} {way}"
-            yield Found(wait.queue.name, message, _declare(target.kind, target.name), wait.line)
-    yield from _unknown_by_key(context, place)
+            yield Found(wait.queue.name, message, _declare(target.kind, target.name), wait.line, severity)
+    for queue in context.consumed:
+        if target := _unknown_target(context, queue.settings):
+            message = (
+                f"what is rejected from {queue.name} is dead-lettered to {target.kind} {target.name}, which {place}"
+            )
+            line = context.own_queues[queue.name].line
+            yield Found(queue.name, message, _declare(target.kind, target.name), line)
+    yield from _unknown_by_key(context, place, severity)
     for exchange in context.spec.exchanges:
         if exchange.alternate is not None and exchange.alternate not in context.network.exchanges:
             message = f"what {exchange.name} can't route goes to its alternate {exchange.alternate}, which {place}"
             yield Found(exchange.name, message, _declare("exchange", exchange.alternate), exchange.line)
 
 
-def _unknown_by_key(context: Context, place: str) -> Iterator[Found]:
+def _unknown_by_key(context: Context, place: str, severity: Severity | None) -> Iterator[Found]:
     """Messages that the default exchange takes by their own key, and has no queue for."""
     for trail in context.trails.all:
-        for passage in trail.journey.passages:
+        for number, passage in enumerate(trail.journey.passages):
             wait = context.waits.get(passage.out_of or "")
             is_own_key = wait is not None and wait.queue.settings.dead_letter_key is None
-            if wait and is_own_key and passage.exchange == DEFAULT_EXCHANGE and not passage.routed.queues:
+            is_told = is_own_key and context.trails.is_key_known(trail, number)
+            if wait and is_told and passage.exchange == DEFAULT_EXCHANGE and not passage.routed.queues:
                 key = passage.message.key
                 way = f"goes to the queue of the name {quoted(key)}, which {place}"
                 message = f"a message that has waited {wait.queue.settings.ttl} in {wait.queue.name} {way}"
-                yield Found(wait.queue.name, message, _declare("queue", key), trail.sample.line)
+                # Of a pattern this is one key among many, for which there may be queues.
+                weight = None if trail.sample.patterns else severity
+                yield Found(wait.queue.name, message, _declare("queue", key), trail.sample.line, weight)
 
 
-def _target(wait: Wait) -> Target:
-    """What a wait names as its way out: by the default exchange, a queue."""
-    if wait.exit == DEFAULT_EXCHANGE and wait.queue.settings.dead_letter_key is not None:
-        return Target("queue", wait.queue.settings.dead_letter_key)
-    return Target("exchange", wait.exit)
+def _unknown_target(context: Context, settings: Settings) -> Target | None:
+    """What a queue dead-letters to, if nobody knows of it: by the default exchange, a queue."""
+    exchange, key = settings.dead_letter_exchange, settings.dead_letter_key
+    if exchange == DEFAULT_EXCHANGE and key is not None:
+        return None if key in context.network.queues else Target("queue", key)
+    is_known = exchange is None or exchange in context.network.exchanges
+    return None if is_known else Target("exchange", exchange or "")
 
 
 def _declare(kind: str, name: str) -> str:
@@ -161,7 +180,8 @@ def internal_exit(context: Context) -> Iterator[Found]:
 def ends_at_exchange(context: Context) -> Iterator[Found]:
     """D109: a way ends at an exchange that the file leads nowhere from."""
     seen: set[str] = set()
-    for trail, passage, hop in _dead_ends(context):
+    for trail, number, hop in _dead_ends(context):
+        passage = trail.journey.passages[number]
         if _is_bare(context, hop) and hop.exchange != passage.exchange and hop.exchange not in seen:
             seen.add(hop.exchange)
             message = (
@@ -184,7 +204,7 @@ RULES: tuple[Rule, ...] = (
         "D102",
         "unknown-exit",
         Severity.WARNING,
-        "What has waited leaves for an exchange or a queue that is not known.",
+        "What has waited, or was rejected, leaves for an exchange or a queue that is not known.",
         "RabbitMQ does not check that a dead-letter or alternate exchange exists; what is sent to a missing one is dropped.",
         unknown_exit,
     ),

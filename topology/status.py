@@ -10,6 +10,7 @@ from delayctl.topology.live import Live
 from delayctl.topology.model import Queue, Settings, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan
+from delayctl.topology.routing import PREDEFINED
 
 _NOTHING = Figures()
 _NONE_EARLY = Early(0, None)
@@ -40,6 +41,8 @@ class LevelStatus:
     rates: Rates | None
     oldest: Age | None
     early: Early | None
+    is_own: bool = False  # A level: nobody but the file has a say in how it waits.
+    exit_is_missing: bool = False  # Its dead-letter exchange is not on the broker.
 
     @property
     def waiting(self) -> int | None:
@@ -98,12 +101,23 @@ def waiting_queues(desired: Topology, live: Live) -> tuple[str, ...]:
     return levels + tuple(sorted(name for name in others if name not in levels and _waits(name, desired, live)))
 
 
+def missing_exits(desired: Topology, live: Live) -> frozenset[str]:
+    """The dead-letter exchanges of waiting queues that are not among those read; newer brokers don't list internal ones."""
+    exits = {
+        _in_force(live.queues[name], live)[0].dead_letter_exchange
+        for name in waiting_queues(desired, live)
+        if name in live.queues
+    }
+    return frozenset(name for name in exits if name is not None and name not in PREDEFINED) - live.exchanges.keys()
+
+
 def status_of(facts: Facts) -> Status:
     """Put the facts together."""
     desired, live, plan = facts.desired, facts.live, facts.plan
-    fed_by_dead_letters = _DeadLetterFeed(live)
+    fed_by_dead_letters, missing = _DeadLetterFeed(live), missing_exits(desired, live)
     levels = tuple(
-        _level_status(name, facts, is_counted=name not in fed_by_dead_letters) for name in waiting_queues(desired, live)
+        _level_status(name, facts, missing, is_counted=name not in fed_by_dead_letters)
+        for name in waiting_queues(desired, live)
     )
     return Status(
         vhost=plan.vhost,
@@ -139,11 +153,12 @@ def _in_force(queue: Queue, live: Live) -> tuple[Settings, tuple[str, ...]]:
     return found.settings, tuple(f"{kind} {policy.name}" for kind, policy in named if policy)
 
 
-def _level_status(name: str, facts: Facts, *, is_counted: bool) -> LevelStatus:
+def _level_status(name: str, facts: Facts, missing: frozenset[str], *, is_counted: bool) -> LevelStatus:
     live, wanted = facts.live, _wanted(name, facts.desired)
     level = next((level.name for level in facts.desired.levels if level.queue == name), name)
+    is_own = name in facts.desired.delay_queues
     if name not in live.queues:
-        return LevelStatus(level, name, False, wanted, wanted or Settings(), (), _NOTHING, None, None, None)
+        return LevelStatus(level, name, False, wanted, wanted or Settings(), (), _NOTHING, None, None, None, is_own)
     settings, policies = _in_force(live.queues[name], live)
     figures = facts.statistics.queues.get(name, _NOTHING)
     if not is_counted:  # The broker counts what clients publish, and nothing that other queues hand on.
@@ -151,7 +166,20 @@ def _level_status(name: str, facts: Facts, *, is_counted: bool) -> LevelStatus:
     age = oldest(figures, settings.ttl) if settings.ttl else None
     shown_rates = rates(figures) if is_counted else None
     early = _early(settings, figures, is_counted=is_counted)
-    return LevelStatus(level, name, True, wanted, settings, policies, figures, shown_rates, age, early)
+    return LevelStatus(
+        level,
+        name,
+        True,
+        wanted,
+        settings,
+        policies,
+        figures,
+        shown_rates,
+        age,
+        early,
+        is_own,
+        exit_is_missing=settings.dead_letter_exchange in missing,
+    )
 
 
 def _early(settings: Settings, figures: Figures, *, is_counted: bool) -> Early | None:

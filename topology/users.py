@@ -23,6 +23,12 @@ def read_permissions(management: Management) -> list[dict[str, Any]]:
     return found
 
 
+def read_topic_permissions(management: Management) -> list[dict[str, Any]]:
+    """Which keys users may use at topic exchanges of the virtual host: user, exchange, write, read."""
+    found: list[dict[str, Any]] = _as_administrator(management, f"vhosts/{management.vhost}/topic-permissions")
+    return found
+
+
 def read_names(management: Management) -> frozenset[str]:
     """The names of all exchanges and queues in the virtual host."""
     listed = (management.get(f"{kind}/{management.vhost}?columns=name") for kind in ("exchanges", "queues"))

@@ -6,6 +6,7 @@ from typing import Literal
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.figures import stuck_for
+from delayctl.topology.journey import is_at_least_once
 from delayctl.topology.status import LevelStatus, Status
 from delayctl.topology.wording import plural
 
@@ -71,11 +72,28 @@ def _changed_limits(status: Status, source: str) -> Iterator[Reason]:
             f"narrow or remove the {' and the '.join(level.policies)}" if level.policies else f"delayctl plan {source}"
         )
         wanted, found = level.wanted, level.settings
-        if found.ttl != wanted.ttl:
+        if found.ttl != wanted.ttl and _is_ours_to_say(level, wanted.ttl):
             what = f"{level.queue} waits {found.ttl or 'for ever'} instead of {wanted.ttl or 'for ever'}{told}"
             yield Reason("unhealthy", what, fix)
-        if found.max_length != wanted.max_length:
+        if found.max_length != wanted.max_length and _is_ours_to_say(level, wanted.max_length):
             what = f"{level.queue} holds {_limit(found.max_length)} instead of {_limit(wanted.max_length)}{told}"
+            yield Reason("unhealthy", what, fix)
+
+
+def _is_ours_to_say(level: LevelStatus, wanted: object) -> bool:
+    """Say whether the file decides about a setting: of a business queue what it leaves open is its owner's, as in plan."""
+    return level.is_own or wanted is not None or not level.policies
+
+
+def _missing_exits(status: Status, source: str) -> Iterator[Reason]:
+    for level in status.levels:
+        if level.exit_is_missing:
+            exit = level.settings.dead_letter_exchange
+            is_kept = is_at_least_once(level.settings)
+            fate = "can't leave, and blocks the queue" if is_kept else "is lost"
+            what = f"{level.queue} hands on to exchange {exit}, which is not on the broker: what has waited {fate}"
+            apply = f"delayctl apply {source}"
+            fix = apply if level.is_own else f"create it: with {exit} under exchanges: in the file, {apply} does"
             yield Reason("unhealthy", what, fix)
 
 
@@ -207,6 +225,7 @@ _RULES: tuple[Callable[[Status, str], Iterator[Reason]], ...] = (
     _missing_levels,
     _broken_queues,
     _changed_limits,
+    _missing_exits,
     _full_levels,
     _gone_early,
     _consumed_levels,

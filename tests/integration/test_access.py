@@ -55,6 +55,22 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+@pytest.mark.parametrize("command", ["plan", "status", "explain", "validate", "import", "permissions"])
+def test_no_management_api(file: str, command: str) -> None:
+    """Going without it is an advice to those who can: apply, and plan before it."""
+    options = {"explain": ("--live", "--level", "1m"), "validate": ("--live",)}.get(command, ())
+    options = ("--check", "--user", "shop", "--role", "publisher") if command == "permissions" else options
+    files = () if command == "import" else (file,)
+    nowhere = {f"http://127.0.0.1:{free_port()}": "no management API listens at"}
+    for url, what in {**nowhere, "http://no-such-host.invalid:15672": "the host name in http://no-such"}.items():
+        ran = delayctl(command, *files, *options, "--management-url", url)
+
+        assert (ran.code, ran.out) == (1, "")
+        assert what in ran.err
+        assert ("delayctl apply --no-management" in ran.err) is (command == "plan")
+        assert "fix: " in ran.err
+
+
 def test_nothing_listens(file: str) -> None:
     """A broker that is not there is said so, with the address and without credentials."""
     port = free_port()

@@ -1,6 +1,7 @@
 """explain --live tells what a real broker will do, drift and hands at work included."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from testbed.wait import until
@@ -140,3 +141,31 @@ def test_an_exchange_that_is_not_on_the_broker(rabbit: Rabbit, topology: Topolog
     assert (ran.code, ran.out) == (1, "")
     assert "Error: there is no exchange 'orders.exchange'" in ran.err
     assert "fix: apply the file first, or leave out --live" in ran.err
+
+
+def test_what_is_handed_over_by_the_file_is_seen_on_the_broker(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Lost where nobody is behind the exchange, delivered as soon as somebody is."""
+    file = topology.write(
+        "version: 1\ndelay: {levels: [1s]}\nroutes: [{key: store.updated, delay: 1s, to: {exchange: site.exchange}}]\n"
+    )
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    publish = ("--level", "1s", "--key", "store.updated")
+
+    by_file, nobody = rabbit.delayctl("explain", file, *publish), ends(rabbit, file, *publish)
+    with rabbit.channel() as channel:
+        channel.queue_declare("site", durable=True)
+        channel.queue_bind("site", "site.exchange", "#")
+    somebody = ends(rabbit, file, *publish)
+
+    assert (by_file.code, "Handed over to exchange site.exchange after 1s" in by_file.out) == (0, True)
+    assert nobody == (1, [("lost", "delay.1s.queue", 1000)])
+    assert somebody == (0, [("delivered", "site", 1000)])
+
+
+def test_a_virtual_host_that_is_not_there(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Said as by all other commands."""
+    ran = replace(rabbit, vhost="no-such-vhost").delayctl("explain", topology.write(FILE), *PUBLISH, "--live")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no virtual host 'no-such-vhost'" in ran.err
+    assert "fix: create it" in ran.err

@@ -316,6 +316,35 @@ class TestCheckAndApply:
         assert (applied.code, "Every user has what it needs and no more." in applied.out) == (0, True)
         assert "read: .* → ^orders\\.queue$" in applied.err
 
+    def test_a_topic_permission_says_no(self, rabbit: Rabbit, file: str, users: Callable[..., User]) -> None:
+        """A second gate, which looks at keys: what --check says of it is what the broker does."""
+        publisher, operator = users("publisher"), users("operator", tags="policymaker")
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        for user in (publisher, operator):
+            grant(rabbit, file, user)
+        gate = {"exchange": "orders.exchange", "write": "^other", "read": "^other"}
+        check = ("permissions", file, "--check", "--user")
+        before = [rabbit.delayctl(*check, user.name).code for user in (publisher, operator)]
+        for user in (publisher, operator):
+            rabbit.api("PUT", f"topic-permissions/{{vhost}}/{user.name}", gate)
+
+        publishes, binds = (rabbit.delayctl(*check, user.name) for user in (publisher, operator))
+        (told,) = json.loads(rabbit.delayctl(*check, publisher.name, "--output", "json").out)["users"]
+
+        assert (before, publishes.code, binds.code) == ([0, 0], 1, 1)
+        takes = "its topic permission at orders.exchange takes"
+        assert f"can't publish order.created: {takes} write ^other only" in publishes.out
+        assert f"can't bind order.created: {takes} read ^other only" in binds.out
+        assert [(topic["exchange"], topic["keys"]) for topic in told["topics"]] == [
+            ("orders.exchange", ["order.created"])
+        ]
+        assert not publisher.may_publish("orders.exchange", "order.created")
+        assert publisher.may_publish("orders.exchange", "other.key")
+        binding = ("delay.200ms.exchange", "orders.exchange", "order.created")
+        assert operator.is_refused("exchange_bind", *binding)
+        rabbit.api("DELETE", f"topic-permissions/{{vhost}}/{operator.name}")
+        assert not operator.is_refused("exchange_bind", *binding)
+
     def test_a_user_that_is_not_there(self, rabbit: Rabbit, file: str, users: Callable[..., User]) -> None:
         """Nobody is created, and nothing is set for the others."""
         publisher = users("publisher")

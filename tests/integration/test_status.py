@@ -99,7 +99,10 @@ def test_idle(applied: Applied) -> None:
     watched = applied(FILE)
 
     at_once = watched.answer()
-    code, answer = watched.until(lambda a: levels(a, "waiting") == [0, 0], "figures of both levels")
+    code, answer = watched.until(
+        lambda a: levels(a, "waiting") == [0, 0] and [target["consumers"] for target in a["targets"]] == [0],
+        "figures of both levels and of the queue behind them",
+    )
 
     assert at_once[0] == code == 0
     assert set(levels(at_once[1], "waiting")) <= {None, 0}
@@ -258,9 +261,11 @@ def test_expired_without_a_taker(applied: Applied) -> None:
     )
     watched.rabbit.publish("", "safe.queue", "a", "b", "c")
 
-    code, answer = watched.until(lambda a: levels(a, "dead_lettering") == [3], "three without a taker")
+    code, answer = watched.until(
+        lambda a: (levels(a, "waiting"), levels(a, "dead_lettering")) == ([3], [3]), "three without a taker"
+    )
 
-    assert (code, levels(answer, "waiting")) == (0, [3])
+    assert code == 0
     assert said(answer, "warning") == ["3 messages of safe.queue expired and found no taker yet"]
 
 
@@ -315,3 +320,46 @@ def test_no_management_api(rabbit: Rabbit, topology: TopologyFile) -> None:
 
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("Error: ")
+
+
+def test_a_wait_that_others_made_by_policy_is_healthy(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """As it is imported: plan has nothing to do, and status has nothing against it."""
+    with rabbit.channel() as channel:
+        channel.exchange_declare("out", "fanout", durable=True)
+        channel.queue_declare("done", durable=True)
+        channel.queue_bind("done", "out", "")
+        channel.queue_declare("w1", durable=True)
+    rabbit.put_policy("waits", "^w1$", message_ttl=7000, dead_letter_exchange="out")
+    rabbit.await_effective("w1", {"message-ttl": 7000, "dead-letter-exchange": "out"})
+    file = str(topology.path)
+    assert rabbit.delayctl("import", "--out", file, "--force").code == 0
+    watched = Watched(rabbit, file)
+
+    code, found = watched.until(lambda answer: answer["levels"][0]["waiting"] == 0, "figures")
+
+    assert (code, found["drift"]) == (0, False)
+    assert [(level["queue"], level["effective"]["ttl_ms"]) for level in found["levels"]] == [("w1", 7000)]
+
+
+def test_a_wait_that_loses_everything_is_not_healthy(applied: Callable[[str], Watched]) -> None:
+    """Its dead-letter exchange is nowhere; an internal one, which newer brokers don't list, is somewhere."""
+    watched = applied(
+        """version: 1
+delay: none
+queues:
+  w1: {arguments: {x-message-ttl: 1000, x-dead-letter-exchange: gone}}
+  w2: {arguments: {x-message-ttl: 1000, x-dead-letter-exchange: hidden}}
+routes: [{from: in, key: a, to: [w1, w2]}]
+"""
+    )
+    with watched.rabbit.channel() as channel:
+        channel.exchange_declare("hidden", "fanout", durable=True, internal=True)
+
+    code, found = watched.answer()
+
+    reasons = [reason for reason in found["reasons"] if reason["severity"] == "unhealthy"]
+    assert (code, found["drift"]) == (1, False)
+    assert [reason["what"] for reason in reasons] == [
+        "w1 hands on to exchange gone, which is not on the broker: what has waited is lost"
+    ]
+    assert reasons[0]["fix"].startswith("create it: with gone under exchanges: in the file, delayctl apply ")

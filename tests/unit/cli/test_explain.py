@@ -1,6 +1,8 @@
 """The command explain, by the file alone."""
 
 import json
+import shlex
+from pathlib import Path
 from typing import Any
 
 import click
@@ -108,8 +110,13 @@ def test_parking_of_retries_is_parking(file: str) -> None:
         (("--level", "2m"), 1, "there is no level '2m'"),
         (("--level", "nonsense"), 1, "fix: name one of 1m, 5m, 15m"),
         ((), 64, "say where the message is published"),
-        (("--exchange", "a", "--level", "1m"), 64, "say where the message is published"),
+        (("--exchange", "a", "--level", "1m"), 64, "give --exchange or --level, not both"),
+        (("--level", "1m", "--key", "ä" * 128), 64, "--key has 256 bytes"),
         (("--level", "1m", "--header", "kind"), 64, "--header 'kind' is not NAME=VALUE"),
+        (("--level", "1m", "--header", "=3"), 64, "--header '=3' is not NAME=VALUE"),
+        (("--level", "1m", "--header", "kind=[a"), 64, "--header 'kind=[a' can't be read: "),
+        (("--level", "1m", "--header", "kind={a: b}"), 64, "--header 'kind={a: b}' is neither a plain value nor"),
+        (("--level", "1m", "--header", f"kind={'9' * 30}"), 64, "is neither a plain value nor"),
         (("--level", "1m", "--header", "CC=a"), 64, "--header CC is not a list of keys"),
     ],
 )
@@ -119,6 +126,100 @@ def test_what_can_not_be_explained(file: str, options: tuple[str, ...], code: in
 
     assert (ran.code, ran.out) == (code, "")
     assert expected in ran.err
+
+
+@pytest.mark.parametrize("value", ["3", "003", "3_0", "'3'", "on", "true", "1:30", "-7", "+7"])
+def test_a_header_is_read_as_the_file_reads_it(topology: TopologyFile, value: str) -> None:
+    """The same spelling means the same on both sides."""
+    route = f"{{from: in, headers: {{v: {value}}}, to: out}}"
+    file = topology.write(f"version: 1\ndelay: none\nexchanges: {{in: {{type: headers}}}}\nroutes: [{route}]\n")
+
+    assert delayctl("explain", file, "--exchange", "in", "--header", f"v={value}").code == 0
+    assert delayctl("explain", file, "--exchange", "in", "--header", "v=another").code == 1
+
+
+OPEN_ENDED = """
+version: 1
+delay: {levels: [5m]}
+exchanges:
+  orders.exchange: {type: topic}
+  theirs.exchange: {existing: true}
+queues: {theirs.exchange: {existing: true}}
+routes:
+  - {from: orders.exchange, key: order.created, delay: 5m, to: orders.queue}
+  - {key: store.updated, delay: 5m, to: {exchange: site.exchange}}
+  - {key: store.moved, delay: 5m, to: [{exchange: theirs.exchange}, theirs.exchange]}
+"""
+
+
+def test_what_others_bind_to_is_no_loss(topology: TopologyFile) -> None:
+    """The file can't know what is bound to an exchange that it only hands messages to."""
+    file = topology.write(OPEN_ENDED)
+
+    ran = delayctl("explain", file, "--level", "5m", "--key", "store.updated")
+    (end,) = answer(delayctl("explain", file, "--level", "5m", "--key", "store.updated", "--output", "json"))["ends"]
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[2:] == [
+        "  +0s  delay.5m.exchange (fanout)",
+        "       └─ delay.5m.queue: waits 5m",
+        "  +5m     └─ delay.exchange (topic)",
+        "             └─ store.updated → site.exchange (topic): handed over: what is bound there is not in the file",
+        "",
+        "Handed over to exchange site.exchange after 5m: what is bound there is not in the file.",
+        "Note: the file binds nothing that takes it to site.exchange; --live looks at the broker.",
+    ]
+    assert (end["fate"], end["exchange"], end["queue"], end["after_ms"]) == (
+        "handed_over",
+        "site.exchange",
+        None,
+        300_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("exchange", "fates", "code"),
+    [
+        ("theirs.exchange", ["handed_over"], 0),
+        ("amq.topic", ["handed_over"], 0),
+        ("orders.exchange", ["returned"], 1),  # The file binds to it, and so says what it takes.
+    ],
+)
+def test_whose_bindings_the_file_knows(topology: TopologyFile, exchange: str, fates: list[str], code: int) -> None:
+    """Those of its own exchanges that it binds to; of others it knows only a part."""
+    ran = delayctl("explain", topology.write(OPEN_ENDED), "--exchange", exchange, "--key", "nobody", "--output", "json")
+
+    assert ([end["fate"] for end in answer(ran)["ends"]], ran.code) == (fates, code)
+
+
+def test_a_note_names_everything_once(topology: TopologyFile) -> None:
+    """Also where an exchange and a queue share their name."""
+    ran = delayctl("explain", topology.write(OPEN_ENDED), "--level", "5m", "--key", "store.moved")
+
+    assert "Note: of theirs.exchange the file knows only its own bindings and no settings" in ran.out
+
+
+def test_a_file_without_levels_knows_of_no_policy(topology: TopologyFile) -> None:
+    """Where others delay by policy, the file can't tell."""
+    file = topology.write("version: 1\ndelay: none\nroutes: [{from: in, key: a, to: w1}]\n")
+
+    ran = delayctl("explain", file, "--exchange", "in", "--key", "a")
+
+    assert "Delivered to w1 at once." in ran.out
+    assert "Note: a policy on the broker can make a queue wait, and is not in the file" in ran.out
+
+
+def test_the_examples_of_the_help_run_on_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but those that ask a broker."""
+    monkeypatch.chdir(tmp_path)
+    assert delayctl("init").code == 0
+    lines = (line.strip() for line in delayctl("explain", "--help").out.splitlines())
+    examples = [shlex.split(line)[1:] for line in lines if line.startswith("delayctl explain")]
+
+    assert len(examples) == 4
+    for example in examples:
+        if "--live" not in example:
+            assert delayctl(*example).code == 0, example
 
 
 def told(*objects: Any, exchange: str, key: str) -> tuple[list[str], dict[str, Any]]:

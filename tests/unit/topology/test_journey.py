@@ -5,6 +5,7 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.journey import MAX_STAYS, End, Fate, Journey, journey
 from delayctl.topology.model import Binding, Exchange, Queue, Settings
 from delayctl.topology.routing import Message, Network
+from delayctl.topology.spec import ExchangeSpec, RouteSpec, Target
 
 from tests.support.examples import shop
 from tests.unit.topology.test_routing import network, to
@@ -197,3 +198,24 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
     way = journey(network(*chain, Queue("q2000")), "", Message("q0"))
 
     assert ends(way) == [("delivered", "q2000", 2_000, "q2000")]
+
+
+def test_what_others_bind_to_ends_there_beside_what_is_known() -> None:
+    """One copy is delivered, the other handed over; an exchange that takes it by a known binding is no end."""
+    topology = shop(
+        exchanges=(ExchangeSpec("orders.exchange"), ExchangeSpec("theirs", existing=True)),
+        routes=(
+            RouteSpec(("a",), (Target("exchange", "theirs"), Target("queue", "orders.queue")), "orders.exchange"),
+            RouteSpec(("b",), (Target("queue", "orders.queue"),), "theirs"),
+        ),
+    )
+    there = Network.of_topology(topology)
+
+    both, known = journey(there, "orders.exchange", Message("a")), journey(there, "theirs", Message("b"))
+
+    assert [(end.fate, end.queue, end.exchange) for end in both.ends] == [
+        ("handed_over", None, "theirs"),
+        ("delivered", "orders.queue", None),
+    ]
+    assert (both.is_safe, both.repeated) == (True, {})
+    assert ends(known) == [("delivered", "orders.queue", 0, "b")]

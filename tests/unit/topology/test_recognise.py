@@ -1,6 +1,9 @@
 """What delays is found, with all that belongs to it and nothing else."""
 
+from dataclasses import replace
+
 from delayctl.topology.duration import Duration
+from delayctl.topology.imported import ladder_text, ladder_warning
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, freeze_arguments
 from delayctl.topology.recognise import Found, Wait, names_mentioned, recognise
@@ -198,7 +201,23 @@ def test_a_level_that_waits_another_time_is_noticed() -> None:
     """A ladder with one wrong rung."""
     [known] = recognise(ladder(celery_delayed_4=1)).ladders
 
-    assert known.lacks == ("celery_delayed_4",)
+    assert (known.lacks, known.levels) == (("celery_delayed_4",), 27)
+    assert ladder_text(known) == "Celery (kombu's native delayed delivery): 27 of 28 levels"
+    assert (ladder_warning(known) or "").endswith("get lost: celery_delayed_4")
+
+
+def test_a_ladder_that_only_just_is_one_is_not_called_whole() -> None:
+    """Three rungs of 28, and no way out of the last."""
+    whole = ladder()
+    few = {name: queue for name, queue in whole.queues.items() if name[-2:] in ("_0", "_1", "_2")}
+    exchanges = {name: exchange for name, exchange in whole.exchanges.items() if name != "celery_delayed_delivery"}
+
+    [known] = recognise(replace(whole, queues=few, exchanges=exchanges)).ladders
+
+    assert known.levels == 3
+    assert ladder_text(known).endswith(": 3 of 28 levels")
+    assert (ladder_warning(known) or "").endswith("celery_delayed_10 and 18 more")
+    assert ladder_warning(recognise(whole).ladders[0]) is None
 
 
 def test_a_name_alone_makes_no_ladder() -> None:

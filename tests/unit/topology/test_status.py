@@ -207,6 +207,56 @@ class TestVerdict:
         ]
         assert reasons[1].fix == f"narrow or remove the {who}"
 
+    def test_a_policy_of_the_owner_may_make_a_business_queue_wait(self) -> None:
+        """As in files that were imported: plan sees no drift there, and neither does status."""
+        definition = {"message-ttl": 7000, "max-length": 5, "dead-letter-exchange": "orders.exchange"}
+        policy = Policy("theirs", "^orders.queue$", "queues", 0, freeze_arguments(definition))
+
+        figures = {"orders.queue": Figures(ready=0, consumers=0)}
+
+        found = status(live=replace(live_of(SHOP), policies=(policy,)), figures=figures)
+
+        assert (found.levels[-1].queue, found.levels[-1].settings.ttl) == ("orders.queue", Duration(7000))
+        assert is_healthy(verdict(found, source="t.yaml"))
+
+    def test_a_policy_that_shortens_what_the_file_says_is_none_of_the_owners(self) -> None:
+        """Plan refuses it, and status tells what it does."""
+        waits = {"x-message-ttl": 9000, "x-dead-letter-exchange": "orders.exchange"}
+        desired = shop("", routes=(), queues=(QueueSpec("theirs", arguments=freeze_arguments(waits)),))
+        policy = Policy("short", "^theirs$", "queues", 0, freeze_arguments({"message-ttl": 1000, "max-length": 5}))
+
+        assert said(status(desired, replace(live_of(desired), policies=(policy,)))) == [
+            ("unhealthy", "the broker differs from the file in 1 place"),
+            ("unhealthy", "theirs waits 1s instead of 9s (policy short)"),
+        ]
+
+    def test_a_wait_without_an_exit_loses_everything(self) -> None:
+        """The file says so itself, and the broker is as the file wants it; the broker's own exchanges are there."""
+        waits = {
+            name: freeze_arguments({"x-message-ttl": 1000, "x-dead-letter-exchange": exit})
+            for name, exit in {"a": "gone", "b": "amq.fanout", "c": "", "d": "orders.exchange"}.items()
+        }
+        desired = shop("", routes=(), queues=tuple(QueueSpec(name, arguments=waits[name]) for name in waits))
+
+        assert verdict(status(desired), source="t.yaml") == (
+            Reason(
+                "unhealthy",
+                "a hands on to exchange gone, which is not on the broker: what has waited is lost",
+                "create it: with gone under exchanges: in the file, delayctl apply t.yaml does",
+            ),
+        )
+
+    def test_a_level_without_the_exit_is_mended_by_apply(self) -> None:
+        """One reason for each level: nothing that waits there gets out."""
+        live = live_of(SHOP)
+        exchanges = {name: exchange for name, exchange in live.exchanges.items() if name != "delay.exchange"}
+
+        reasons = verdict(status(live=replace(live, exchanges=exchanges)), source="t.yaml")
+
+        assert [reason.fix for reason in reasons if "which is not on the broker" in reason.what] == [
+            "delayctl apply t.yaml"
+        ] * 2
+
     @pytest.mark.parametrize(
         ("waiting", "overflow", "expected"),
         [
