@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+import pika
 from delayctl.publishers.publisher import DelayPublisher
 
 from testbed.wait import until
@@ -52,6 +53,24 @@ def test_kill_and_restart_while_publishing(
 
     book.check()
     assert book.confirmed == book.sent
+
+
+def test_transient_messages_do_not_outlive_a_restart(
+    killable: Killable, mortal: Rabbit, topology: TopologyFile
+) -> None:
+    """What lint foretells with D402: of what waits, a restart leaves the persistent messages alone."""
+    file = topology.write(TOPOLOGY)
+    assert mortal.delayctl("apply", file, "--yes").code == 0
+    with mortal.channel() as channel:
+        for mode in (1, 2, 1, 2, 1):
+            properties = pika.BasicProperties(delivery_mode=mode)
+            channel.basic_publish("delay.1h.exchange", "via.1h", str(mode).encode(), properties, mandatory=True)
+    until(lambda: "D402" in mortal.delayctl("validate", file, "--live").out, 30, every=1)
+
+    killable.kill()
+    killable.start()
+
+    assert [message.body for message in mortal.take("delay.1h.queue")] == ["2", "2"]
 
 
 def test_memory_alarm(
