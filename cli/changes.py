@@ -19,10 +19,10 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import tell
+from delayctl.cli.output import tell, write_file
 from delayctl.topology.diff import empty_topology
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import DelayctlError, PlanUnreadable
+from delayctl.topology.errors import PlanUnreadable
 from delayctl.topology.expand import expand
 from delayctl.topology.findings import Finding
 from delayctl.topology.plan import Plan
@@ -77,12 +77,7 @@ def _shown_plan(made: Plan, source: str, version: str, output: str, findings: tu
 
 
 def _save(made: Plan, out: str) -> None:
-    try:
-        Path(out).write_text(dump_plan(made), encoding="utf-8")
-    except OSError as error:
-        raise DelayctlError(
-            f"the plan can't be saved: {error.strerror}", where=out, fix="name a place that can be written"
-        ) from error
+    write_file(out, dump_plan(made), what="the plan")
     click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
 
 

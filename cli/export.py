@@ -10,6 +10,7 @@ from delayctl.cli import exit_codes
 from delayctl.cli.export_quoting import compose_text, hcl_value, yaml_value
 from delayctl.cli.export_views import FORMATS, Format, beyond, compose_values, kubernetes_values, terraform_values
 from delayctl.cli.options import spec_from, template_options, topology_argument
+from delayctl.cli.output import write_file
 from delayctl.cli.views import to_json_text
 from delayctl.topology.definitions import definitions_of
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -98,10 +99,5 @@ def _write(text: str, out: str) -> None:
     if out == _STDOUT:
         click.echo(text, nl=False)
         return
-    try:
-        Path(out).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DelayctlError(
-            f"the export can't be written: {error.strerror}", where=out, fix="name a place that can be written"
-        ) from error
+    write_file(out, text, what="the export")
     click.echo(f"Wrote {out}.", err=True)

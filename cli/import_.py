@@ -1,13 +1,13 @@
 """The command that writes a file for what is on a broker already: import."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 from delayctl.cli.host import host_for
 from delayctl.cli.inputs import MAX_FILE_BYTES
 from delayctl.cli.options import connection_from, connection_options, output_option
+from delayctl.cli.output import write_file
 from delayctl.cli.views import plan_text, to_json_text
 from delayctl.topology.adopt import Adopted, adopt, own_prefixes
 from delayctl.topology.diff import diff
@@ -66,7 +66,7 @@ def import_(out: str | None, force: bool, everything: bool, prefix: str | None, 
     text = imported_text(live, found, adopted, vhost=vhost)
     _check_changes_nothing(text, live, vhost, prefix)
     if out:
-        _write(out, text, force=force)
+        write_file(out, text, overwrite=force)
     _answer(text, out, output, _answer_json(live, found, adopted, vhost, text))
     _tell(found, adopted, out)
     return 0
@@ -120,20 +120,6 @@ def _check_changes_nothing(text: str, live: Live, vhost: str, prefix: str) -> No
         )
     shown = plan_text(plan, source="topology.yaml", version=live.version)
     raise DelayctlError(f"the file would change something, and is not handed out\n{shown}", fix=fix)
-
-
-def _write(out: str, text: str, *, force: bool) -> None:
-    try:
-        with Path(out).open("w" if force else "x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError as error:
-        raise DelayctlError(
-            "the file is there already", where=out, fix="name another file, or overwrite it with --force"
-        ) from error
-    except OSError as error:
-        raise DelayctlError(
-            f"the file can't be written: {error.strerror}", where=out, fix="name a place that can be written"
-        ) from error
 
 
 def _answer(text: str, out: str | None, output: str, answer: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """Commands that need no broker: init, render, validate (unless asked to look at one), schema."""
 
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,9 +9,10 @@ from delayctl.cli.inputs import render_file, template_values
 from delayctl.cli.lint_views import problems_sarif, report_json, report_sarif, report_text
 from delayctl.cli.linting import lint_live, uri_of
 from delayctl.cli.options import connection_from, connection_options, spec_from, template_options, topology_argument
+from delayctl.cli.output import write_file
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import MAX_TTL_MS, Duration
-from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
+from delayctl.topology.errors import BadOption, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.findings import Severity
 from delayctl.topology.lint import RULES, lint
@@ -40,17 +40,7 @@ def init(file: str, from_rocketmq: str | None, force: bool) -> int:
         files("delayctl.cli").joinpath("topology.yaml.j2").read_text(encoding="utf-8")
     )
     text = template.render(levels=levels, last=levels[-1], rocketmq=from_rocketmq and " ".join(levels))
-    try:
-        with Path(file).open("w" if force else "x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError as error:
-        raise DelayctlError(
-            "the file is there already", where=file, fix="name another file, or overwrite it with --force"
-        ) from error
-    except OSError as error:
-        raise DelayctlError(
-            f"the file can't be written: {error.strerror}", where=file, fix="name a place that can be written"
-        ) from error
+    write_file(file, text, overwrite=force)
     click.echo(f"Wrote {file}. Next: delayctl validate {file}, then delayctl plan {file}.")
     return 0
 

@@ -95,12 +95,12 @@ def now_ms() -> int:
     ],
 )
 def test_a_message_arrives_when_it_is_due(
-    applied: Rabbit, topology: TopologyFile, way: dict[str, str], wait_ms: int, level: str | None
+    applied: Rabbit, topology: TopologyFile, way: dict[str, Any], wait_ms: int, level: str | None
 ) -> None:
     """With its key, its id, its headers and the stamps of the contract."""
     with publisher_of(applied, topology) as publisher:
         before = now_ms()
-        message_id = publisher.publish("hello", key="direct", headers={"shop": "eu"}, **way).result(10)  # type: ignore[arg-type]
+        message_id = publisher.publish("hello", key="direct", headers={"shop": "eu"}, **way).result(10)
         confirmed = now_ms()
         (message,) = arrived(applied)
         after = now_ms()
