@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from delayctl.topology.adopt_levels import OwnShape, own_shapes, routes_of_levels
+from delayctl.topology.adopt_retries import with_retries
 from delayctl.topology.diff import diff
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Live, is_to_hidden_queue
@@ -46,7 +47,8 @@ def adopt(live: Live, found: Found, *, vhost: str | None = None, prefix: str = "
     for shape in own_shapes(live, base):
         adopted = _settled(_described(live, found, base, shape), live)
         if adopted and diff(expand(adopted.spec), live).is_empty:
-            return adopted
+            told = with_retries(adopted.spec)
+            return replace(adopted, spec=told) if diff(expand(told), live).is_empty else adopted
     plain = _settled(_described(live, found, base, None), live)
     assert plain is not None
     return plain

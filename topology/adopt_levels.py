@@ -1,19 +1,32 @@
-"""Finds delayctl's own shape on a broker: levels with their entrances, the exit and its safety net."""
+"""Finds delayctl's own shape on a broker: levels with their entrances, a ladder, the exit and its safety net."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 
-from delayctl.topology.arguments import policy_settings
+from delayctl.topology.arguments import LAZY, policy_settings
 from delayctl.topology.diff import diff
 from delayctl.topology.duration import MAX_TTL_MS
 from delayctl.topology.expand import expand
+from delayctl.topology.ladder import most_steps
 from delayctl.topology.live import Live
 from delayctl.topology.model import OVERFLOWS, Binding, Policy, Queue, Settings, Topology, sorted_bindings
-from delayctl.topology.names import Names
+from delayctl.topology.names import ANY, Names, rung_name, shard_name
 from delayctl.topology.parse_levels import MAX_LEVEL_BYTES
 from delayctl.topology.parse_routes import KEYLESS_TYPES
-from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec, RouteSpec, SettingsHome, Spec, Target, WaitSpec
+from delayctl.topology.spec import (
+    MOST_SHARDS,
+    ExchangeSpec,
+    LadderSpec,
+    LevelSpec,
+    QueueSpec,
+    RouteSpec,
+    SettingsHome,
+    Spec,
+    Target,
+    WaitSpec,
+)
 from delayctl.topology.writable import queue_type, route_obstacle
 
 _HOMES: tuple[SettingsHome, ...] = ("arguments", "policy")
@@ -52,10 +65,16 @@ def own_shapes(live: Live, base: Spec) -> Iterator[OwnShape]:
     for home in _HOMES:
         spec = replace(base, settings=home, policy_priority=_priority(live, names, base.policy_priority))
         levels = [
-            level for level in _levels(live, names, home) if _is_there(replace(spec, levels=(level,)), unrecorded)
+            level
+            for level in (*_levels(live, names, home), *_spread(live, names, home))
+            if _is_there(replace(spec, levels=(level,)), unrecorded)
         ]
-        if levels:
-            whole = replace(spec, levels=tuple(sorted(levels, key=lambda level: (level.ttl, level.name))))
+        ladder = _ladder(live, names, home)
+        if ladder and not _is_there(replace(spec, ladder=ladder), unrecorded):
+            ladder = None
+        if levels or ladder:
+            ordered = sorted(levels, key=lambda level: (level.ttl, level.name))
+            whole = replace(spec, levels=tuple(ordered), ladder=ladder)
             yield OwnShape(whole, expand(whole))
 
 
@@ -74,6 +93,40 @@ def _levels(live: Live, names: Names, home: SettingsHome) -> Iterator[LevelSpec]
                 yield level
 
 
+def _spread(live: Live, names: Names, home: SettingsHome) -> Iterator[LevelSpec]:
+    """The levels that have several queues, which together have the level's room."""
+    policies = {policy.name: policy for policy in live.policies} if home == "policy" else {}
+    for exchange in live.exchanges:
+        if (level := names.spread_level(exchange)) is None or names.reserved(level):
+            continue
+        shards = (shard_name(level, number) for number in count(1))
+        there = takewhile(lambda name: names.delay_queue(name) in live.queues, shards)
+        found = [_level(n, live.queues[names.delay_queue(n)], policies.get(names.policy(n))) for n in there]
+        parts = [part.wait for part in found if part is not None]
+        if len(parts) == len(found) > 1 and found[0] is not None and len(found) <= MOST_SHARDS:
+            wait = replace(
+                parts[0], max_length=_sum(p.max_length for p in parts), max_bytes=_sum(p.max_bytes for p in parts)
+            )
+            yield LevelSpec(level, found[0].ttl, replace(wait, shards=len(parts)))
+
+
+def _sum(limits: Iterable[int | None]) -> int | None:
+    every = tuple(limits)
+    return None if None in every else sum(limit for limit in every if limit is not None)
+
+
+def _ladder(live: Live, names: Names, home: SettingsHome) -> LadderSpec | None:
+    """The ladder that has as many steps as there are queues for them, all alike."""
+    steps = next(step for step in count() if names.delay_queue(rung_name(step)) not in live.queues)
+    policies = {policy.name: policy for policy in live.policies}
+    if not steps:
+        return None
+    name = rung_name(0)
+    policy = policies.get(names.policy(name)) if home == "policy" else None
+    first = _level(name, live.queues[names.delay_queue(name)], policy)
+    return LadderSpec(first.ttl, steps, first.wait) if first and steps <= most_steps(first.ttl) else None
+
+
 def _level(name: str, queue: Queue, policy: Policy | None) -> LevelSpec | None:
     tunable = policy_settings(policy.definition) if policy else queue.settings
     overflow = next((known for known in OVERFLOWS if known == (tunable.overflow or "drop-head")), None)
@@ -82,7 +135,8 @@ def _level(name: str, queue: Queue, policy: Policy | None) -> LevelSpec | None:
     is_safe = queue.settings.dead_letter_strategy == "at-least-once"
     if is_safe and (overflow != "reject-publish" or queue.settings.type != "quorum"):
         return None
-    wait = WaitSpec(queue_type(queue) or "classic", tunable.max_length, tunable.max_bytes, overflow, is_safe)
+    kind = queue_type(queue) or "classic"
+    wait = WaitSpec(kind, tunable.max_length, tunable.max_bytes, overflow, is_safe, lazy=LAZY in queue.extra)
     return LevelSpec(name, tunable.ttl, wait)
 
 
@@ -91,7 +145,7 @@ def _has_limits(settings: Settings) -> bool:
 
 
 def _priority(live: Live, names: Names, default: int) -> int:
-    pattern = re.compile(re.escape(names.prefix) + rf"delay\.{_NAME}\.policy")
+    pattern = re.compile(re.escape(names.prefix) + rf"delay\.{_NAME}(?:\.\d+)?\.policy")
     return next((policy.priority for policy in live.policies if pattern.fullmatch(policy.name)), default)
 
 
@@ -119,7 +173,7 @@ def routes_of_levels(
         return None
     said = {(key, target) for route in entered for key in route.keys for target in route.targets}
     rest = {key: tuple(t for t in ends if (key, t) not in said) for key, ends in ways_out.items()}
-    first = shape.topology.levels[0].name
+    first = next((level.name for level in shape.topology.levels), ANY)
     straight = [RouteSpec((key,), ends, level=first) for key, ends in rest.items() if ends]
     return _together((*entered, *straight))
 

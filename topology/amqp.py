@@ -3,8 +3,9 @@
 import re
 import socket
 import ssl
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pika
 import pika.exceptions
@@ -20,6 +21,14 @@ Result = TypeVar("Result")
 NOT_IMPLEMENTED = 540
 # pika raises its connection workflow's errors and the system's own beside its documented ones.
 PIKA_ERRORS = (pika.exceptions.AMQPError, AMQPConnectorException, OSError, UnicodeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """A message that was looked at and put back."""
+
+    key: str
+    headers: Mapping[str, Any]
 
 
 class AmqpSession:
@@ -103,12 +112,29 @@ class AmqpSession:
         answer = self._call(lambda channel: channel.queue_declare(queue, passive=True))
         return Backlog(answer.method.message_count, answer.method.consumer_count)
 
+    def peek(self, queue: str, most: int) -> list[Peeked]:
+        """Look at the first messages of a queue and put them back, each into its place and marked as redelivered."""
+        peeked: list[Peeked] = []
+        while len(peeked) < most:
+            method, properties, _ = self._call(lambda channel: channel.basic_get(queue))
+            if method is None or properties is None:
+                break
+            peeked.append(Peeked(method.routing_key or "", properties.headers or {}))
+        self._call(lambda channel: channel.close())  # What is not acknowledged goes back.
+        return peeked
+
     def check(self, kind: Kind, name: str) -> None:
         """Raise Refused where there is no such exchange or queue."""
         if kind == "queue":
             self._call(lambda channel: channel.queue_declare(name, passive=True))
         else:
             self._call(lambda channel: channel.exchange_declare(name, passive=True))
+
+    def version(self) -> str:
+        """The broker's version; empty where it does not say."""
+        inside: Any = self._open().connection  # pika shows nowhere else what the broker says of itself.
+        said = inside._impl.server_properties or {}
+        return str(said.get("version", ""))
 
     def hold_exclusive(self, queue: str) -> None:
         """Declare a queue that only this connection may touch and that goes when it goes."""

@@ -8,6 +8,12 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.model import Arguments, Exchange, Queue, Settings, freeze_arguments, thaw
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
+LAZY = ("x-queue-mode", "lazy")
+# A consistent-hash exchange looks at one of these of a message, and at its key where neither is set.
+HASH_PROPERTY = "hash-property"
+HASH_HEADER = "hash-header"
+STREAM_SEGMENT = "x-stream-max-segment-size-bytes"
+STREAM_OFFSET = "x-stream-offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,18 @@ _WORDS = (
     _Word("dead_letter_key", "x-dead-letter-routing-key", "dead-letter-routing-key", str),
     _Word("dead_letter_strategy", "x-dead-letter-strategy", "dead-letter-strategy", str),
     _Word("expires", "x-expires", "expires", int, is_duration=True),
+    _Word("delivery_limit", "x-delivery-limit", "delivery-limit", int),
+    _Word("retry_type", "x-delayed-retry-type", "delayed-retry-type", str),
+    _Word("retry_min", "x-delayed-retry-min", "delayed-retry-min", int, is_duration=True),
+    _Word("retry_max", "x-delayed-retry-max", "delayed-retry-max", int, is_duration=True),
 )
-_OTHER_NUMBERS = frozenset(
-    {"x-delivery-limit", "x-max-priority", "x-max-in-memory-length", "x-quorum-initial-group-size"}
-)
+_OTHER_NUMBERS = frozenset({"x-max-priority", "x-max-in-memory-length", "x-quorum-initial-group-size"})
 _BY_ARGUMENT = {word.argument: word for word in _WORDS}
 _BY_POLICY_KEY = {word.policy: word for word in _WORDS if word.policy}
 _BY_FIELD = {word.field: word for word in _WORDS}
+# All that newer brokers say of most queues.
+_JUST_CLASSIC = {"x-queue-type": "classic"}
+_CLASSIC = Settings(type="classic")
 assert [word.field for word in _WORDS] == [field.name for field in fields(Settings)]
 
 
@@ -67,6 +78,8 @@ def queue_arguments(queue: Queue) -> dict[str, Any]:
 
 def split_arguments(arguments: Mapping[str, object]) -> tuple[Settings, Arguments]:
     """Read queue arguments; what is unknown or of the wrong type stays apart, as it was."""
+    if arguments == _JUST_CLASSIC:
+        return _CLASSIC, ()
     return _split(arguments, _BY_ARGUMENT)
 
 

@@ -1,5 +1,6 @@
 """What carrying out a plan asks of a broker: a live one, or one in memory."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from delayctl.topology.model import Binding, Exchange, Policy, Queue
@@ -11,6 +12,9 @@ class Broker(Protocol):
 
     def declare(self, resource: Exchange | Queue) -> None:
         """Declare an exchange or a queue."""
+
+    def declare_at(self, queue: Queue, node: str) -> None:
+        """Declare a queue on a node of the cluster; if it is replicated, that is where its leader is."""
 
     def bind(self, binding: Binding) -> None:
         """Make a binding."""
@@ -24,6 +28,12 @@ class Broker(Protocol):
     def delete_queue(self, queue: Queue, *, guarded: bool) -> None:
         """Delete a queue; guarded, only while it is empty and nobody consumes."""
 
+    def settled(self, queues: Sequence[Queue]) -> frozenset[str]:
+        """Watch queues together for a moment; the names of those that hold nothing all the while, or are gone."""
+
+    def await_cover(self, binding: Binding, policy: str) -> None:
+        """Return once a policy is in force at an exchange that this binding alone leads on from; Refused where it isn't so."""
+
     def put_policy(self, policy: Policy) -> None:
         """Set a policy."""
 
@@ -32,3 +42,9 @@ class Broker(Protocol):
 
     def write_record(self, prefix: str, record: Record) -> None:
         """Remember what was applied."""
+
+    def count(self, queue: str) -> int:
+        """How many messages a queue holds."""
+
+    def let_pass(self) -> None:
+        """Return when every message that was being routed has arrived where bindings led it."""

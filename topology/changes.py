@@ -5,19 +5,62 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
+from delayctl.topology.former import former
 from delayctl.topology.live import Live, is_to_hidden_queue
-from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology, sorted_bindings
+from delayctl.topology.model import (
+    Binding,
+    Exchange,
+    Policy,
+    Queue,
+    Resource,
+    Topology,
+    sorted_bindings,
+)
+from delayctl.topology.moves import Settle
 from delayctl.topology.order import Delays, creation_stage, delays_on, deletion_stage
+from delayctl.topology.placement import places_of
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update
 from delayctl.topology.record import Record, record_of
+from delayctl.topology.rerouting import place_of, settled, way_of
+from delayctl.topology.switch import Course, course
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two states side by side; what both readers of it need is worked out once."""
+    """Two states side by side; what both readers of it need is worked out once.
 
-    desired: Topology
-    live: Live
+    Delay queues named in `insisted` are replaced at once, whatever that costs; all others are switched.
+    """
+
+    asked: Topology
+    found: Live
+    insisted: frozenset[str] = frozenset()
+
+    @property
+    def desired(self) -> Topology:
+        """What is aimed at now: what is asked for, and the next stage of what takes longer."""
+        return self.course.aim
+
+    @cached_property
+    def course(self) -> Course:
+        """How delay queues come to be what is asked for."""
+        ours = record_of(self.asked).policies | self.owned.policies
+        others = (policy for policy in self.live.policies if policy.name not in ours)
+        return course(self.asked, self.live, others=others, insisted=self.insisted)
+
+    @cached_property
+    def live(self) -> Live:
+        """The broker as it is without what an interrupted move left behind."""
+        return self._settled[0]
+
+    @property
+    def settles(self) -> tuple[Settle, ...]:
+        """How that goes away."""
+        return self._settled[1]
+
+    @cached_property
+    def _settled(self) -> tuple[Live, tuple[Settle, ...]]:
+        return settled(self.found, self.asked.prefix)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -26,8 +69,10 @@ class Comparison:
 
     @cached_property
     def owned(self) -> Record:
-        """What delayctl made earlier."""
-        return Record() if self.live.record is None else self.live.record
+        """What delayctl made earlier; by their names also what a level consisted of when it had another number of queues."""
+        record = Record() if self.live.record is None else self.live.record
+        earlier = [resource for level in self.asked.levels for resource in former(level, self.asked.prefix, self.live)]
+        return record.with_resources(earlier) if earlier else record
 
     @cached_property
     def wanted(self) -> Record:
@@ -40,9 +85,41 @@ class Comparison:
         return self.owned.bindings - self.wanted.bindings
 
     @cached_property
+    def replaced(self) -> frozenset[Binding]:
+        """Direct ways, whoever made them, that delayed routes take or took the place of."""
+        places = {place_of(binding, self.live) for binding in self.desired.replaced}
+        there = (b for r in self.desired.replaced for b in self.live.bindings_at(r.kind, r.destination))
+        return frozenset(b for b in (*there, *self.owned.replaced) if place_of(b, self.live) in places)
+
+    @cached_property
+    def remembered(self) -> frozenset[Binding]:
+        """Direct ways of others that come back when their delayed routes go, be it that these say no longer what they replace."""
+        into = {way_of(b, self.live) for b in self.desired.bindings if b.destination in self.desired.entrances}
+        out = {(b.kind, b.destination) for b in self.desired.bindings if b.source == self.desired.exit}
+        kept = (b for b in self.owned.replaced if way_of(b, self.live) in into and (b.kind, b.destination) in out)
+        return self.replaced.union(kept) - (self.owned.bindings - self.owned.replaced)
+
+    @cached_property
+    def put_back(self) -> frozenset[Binding]:
+        """Direct ways that a delayed route took the place of, and whose route is gone."""
+        return frozenset(b for b in self.owned.replaced - self.remembered - self.wanted.bindings if self._stay(b))
+
+    def _stay(self, binding: Binding) -> bool:
+        """Say whether both ends of a binding are there, and will be; what is predefined is always there, and never listed."""
+        exchanges = self.live.exchanges.keys() - (self.owned.exchanges - self.wanted.exchanges)
+        queues = self.live.queues.keys() - (self.owned.queues - self.wanted.queues)
+        is_source_there = binding.source in exchanges or binding.source.startswith("amq.")
+        return is_source_there and binding.destination in (queues if binding.kind == "queue" else exchanges)
+
+    @cached_property
     def delays(self) -> Delays:
         """The levels that are or shall be on the broker."""
         return delays_on(self.live, self.desired)
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """The nodes that queues are declared on, where that matters."""
+        return places_of(self.asked, self.live.nodes)
 
     @cached_property
     def policies_afterwards(self) -> tuple[Policy, ...]:
@@ -66,16 +143,17 @@ def _missing_or_different(both: Comparison) -> Iterator[Change]:
     for queue in desired.queues:
         there = live.queues.get(queue.name)
         if there is None:
-            yield Create(queue, creation_stage(queue, desired))
+            yield Create(queue, creation_stage(queue, desired), both.places.get(queue.name, ""))
             continue
         differences = compare_queue(queue, there, live, policies_then)
         if differences:
-            yield Replace(there, queue, differences, _restore(queue, both), creation_stage(queue, desired))
+            restore, node = _restore(queue, both), both.places.get(queue.name, "")
+            yield Replace(there, queue, differences, restore, creation_stage(queue, desired), node=node)
     fanouts = {name for name, exchange in live.exchanges.items() if exchange.type == "fanout"}
     fanouts -= {exchange.name for exchange in desired.exchanges if exchange.type != "fanout"}
     missing = (binding for binding in desired.bindings if binding not in live.bindings)
     wanted = (b for b in missing if b.source not in fanouts or not _is_bound_under_another_key(b, both))
-    for binding in (*wanted, *_to_restore(both)):
+    for binding in (*wanted, *_to_restore(both), *sorted_bindings(both.put_back - live.bindings)):
         yield Create(binding, creation_stage(binding, desired))
 
 
@@ -120,11 +198,14 @@ def _no_longer_wanted(both: Comparison) -> Iterator[Change]:
     gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
     gone_queues = owned.queues - wanted.queues - {name for kind, name in existing if kind == "queue"}
     gone_policies = owned.policies - wanted.policies
+    covered = {binding: policy for binding, policy in both.course.covered.items() if binding in live.bindings}
     gone: Iterable[Resource] = (
-        *sorted_bindings(both.unwanted_bindings & live.bindings),
+        *sorted_bindings((both.unwanted_bindings | both.replaced) & live.bindings - both.put_back - covered.keys()),
         *(live.exchanges[name] for name in sorted(gone_exchanges) if name in live.exchanges),
         *(live.queues[name] for name in sorted(gone_queues) if name in live.queues),
         *(policy for policy in live.policies if policy.name in gone_policies),
     )
     for resource in gone:
         yield Delete(resource, deletion_stage(resource, both.desired, both.delays))
+    for binding, policy in covered.items():
+        yield Delete(binding, deletion_stage(binding, both.desired, both.delays), covered_by=policy)

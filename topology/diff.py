@@ -9,10 +9,13 @@ from itertools import groupby
 
 from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import policy_drift
-from delayctl.topology.effective import is_readable
+from delayctl.topology.effective import alternate_in_force, is_readable, winner
 from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
+from delayctl.topology.insertion import ways_beside
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
+    CONSISTENT_HASH,
+    ENABLE_CONSISTENT_HASH,
     Binding,
     Exchange,
     Policy,
@@ -23,28 +26,37 @@ from delayctl.topology.model import (
     binding_order,
 )
 from delayctl.topology.names import Names
-from delayctl.topology.plan import Change, Delete, Plan, Refusal, Replace, Update, label, resource_of
+from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
+from delayctl.topology.rerouting import way_of, with_moves
+from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
 from delayctl.topology.wording import plural
 
 
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
     """List the changes that turn `live` into `desired`. Reads nothing, writes nothing."""
-    return judge(Comparison(desired, live), vhost=vhost, accept_loss=accept_loss)
+    return judge(Comparison(desired, live, frozenset(accept_loss)), vhost=vhost)
 
 
-def judge(both: Comparison, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
+def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     """Decide what of a comparison is done, in which order, and what is refused."""
-    work = _Work(both, frozenset(accept_loss))
+    work = _Work(both)
     _judge_all(work)
-    ttls = {name: level.ttl.ms for level in both.desired.levels for name in (level.queue, level.entrance)}
+    _keep_ways_without_successor(work)
+    work.changes = [*both.settles, *with_moves(work.changes, both.desired, both.live)]
+    ttls = {name: level.ttl.ms for level in both.desired.waits for name in (level.queue, level.entrance)}
     order = partial(_order, ttls)
-    work.refusals += [_refusal(change, work.held[change]) for change in sorted(work.held, key=order)]
+    held = sorted(work.held, key=order)
+    work.refusals += [_refusal(change, work.held[change]) for change in held if not work.held[change].passes]
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     _check_existing(work)
+    _check_version(work)
+    _check_exchange_types(work)
     _check_surroundings(work, vhost)
-    record = _record_afterwards(work)
+    removals = tuple(_removals_to_wait_for(work, held))
+    waited_for = {wait.queue for wait in removals}
+    record = replace(_record_afterwards(work), replaced=both.remembered)
     touched = {b for change in work.changes if isinstance(change, Replace) for b in change.restore}
     intent = both.owned.union(record, restore=touched - both.owned.bindings - record.bindings)
     return Plan(
@@ -56,9 +68,11 @@ def judge(both: Comparison, *, vhost: str = "/", accept_loss: Iterable[str] = ()
         record=record,
         intent=intent,
         existing=both.desired.existing,
+        waits=(*both.course.waits, *removals),
+        afterwards=tuple(c for c in held if work.held[c].passes and _queue_name(c) not in waited_for),
         counted_on_empty=frozenset(name for name in at_stake(both) if not scene.backlog(name).messages),
         # A plan that writes nothing can't become stale, and a digest of thousands of objects takes its time.
-        fingerprint=fingerprint(intent, both.desired.existing, both.live)
+        fingerprint=fingerprint(intent, both.desired.existing, both.found)
         if work.changes or record != both.owned
         else "",
     )
@@ -93,7 +107,6 @@ class _Work:
     """The state of one judgement."""
 
     both: Comparison
-    accept_loss: frozenset[str]
     changes: list[Change] = field(default_factory=list)
     held: dict[Change, Hazard] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
@@ -103,7 +116,7 @@ class _Work:
     def scene(self) -> Scene:
         """What a judgement looks at, as far as judgement has come."""
         both = self.both
-        return Scene(both.desired, both.live, both.owned, both.delays, self.accept_loss, tuple(self.held))
+        return Scene(both.desired, both.live, both.owned, both.delays, both.insisted, dict(self.held))
 
 
 def _judge_all(work: _Work) -> None:
@@ -118,12 +131,72 @@ def _judge_all(work: _Work) -> None:
 def _judge(work: _Work, change: Change, scene: Scene) -> None:
     """Take a change into the plan, or refuse it."""
     hazard = hazard_of(change, scene)
-    if hazard and hazard.name not in work.accept_loss:
+    if hazard and hazard.name not in work.both.insisted:
         work.held[change] = hazard
         return
     if hazard and isinstance(change, Replace | Delete):
         change = replace(change, accept_loss=True)
     work.changes.append(change)
+
+
+def _removals_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]:
+    """Queues that go once what waits in them has left."""
+    scene = work.scene
+    for change in held:
+        name = _queue_name(change)
+        if name and work.held[change].passes and name in scene.emptying:
+            longest, then = scene.emptying[name], "declared anew" if isinstance(change, Replace) else "removed"
+            yield Wait(name, name, scene.backlog(name).messages, longest, longest, then)
+
+
+def _queue_name(change: Change) -> str | None:
+    resource = resource_of(change)
+    return resource.name if isinstance(resource, Queue) else None
+
+
+def _keep_ways_without_successor(work: _Work) -> None:
+    """Where a way can't lead to its new destination yet, it goes on leading to the old one."""
+    live = work.both.live
+    waiting_for = {
+        way_of(change.resource, live): hazard
+        for change, hazard in work.held.items()
+        if isinstance(change, Create) and isinstance(change.resource, Binding)
+    }
+    for change in [c for c in work.changes if isinstance(c, Delete) and isinstance(c.resource, Binding)]:
+        assert isinstance(change.resource, Binding)
+        if change not in work.changes:
+            continue  # It is behind another way that stays.
+        if hazard := waiting_for.get(way_of(change.resource, live)):
+            stays = replace(hazard, reason=f"stays as long as its successor can't come: {hazard.reason}")
+            for kept in (change, *_behind(change.resource, work)):
+                work.changes.remove(kept)
+                work.held[kept] = stays
+
+
+def _behind(way: Binding, work: _Work) -> list[Change]:
+    """What would go from behind a way that stays, where it leads into a delay: entrances, shards, queues and what rules them."""
+    live, exchanges = work.both.live, work.both.live.exchanges
+    delays = work.both.delays
+    reached = [way.destination] if way.destination in delays.entrances | delays.queues else []
+    for name in reached:
+        ahead = [b.destination for b in live.bindings_at("exchange", name) if b.source == name]
+        # A queue that is being changed has a way round.
+        alternate = alternate_in_force(exchanges[name], live.policies) if name in exchanges else None
+        reached += [each for each in (*ahead, alternate) if each is not None and each not in reached]
+    queues = [live.queues[name] for name in reached if name in live.queues]
+
+    def goes_from_there(resource: Resource) -> bool:
+        match resource:
+            case Binding(source=source):
+                return source in reached
+            case Policy():
+                bare = (replace(exchanges[name], alternate=None) for name in reached if name in exchanges)
+                leads_round = any(alternate_in_force(exchange, (resource,)) for exchange in bare)
+                return leads_round or any(winner(queue, (resource,)) for queue in queues)
+            case _:
+                return resource.name in reached
+
+    return [change for change in work.changes if isinstance(change, Delete) and goes_from_there(change.resource)]
 
 
 def _refusal(change: Change, hazard: Hazard) -> Refusal:
@@ -160,12 +233,33 @@ def _check_existing(work: _Work) -> None:
             work.refusals.append(Refusal(subject, reason, f"write type: {kind}", blocking=True))
 
 
+def _check_version(work: _Work) -> None:
+    """A release that does not know an argument takes it all the same, and does nothing of what it says."""
+    version = work.both.live.version
+    for queue in work.both.desired.queues:
+        if queue.settings.waits_between_retries and not has_delayed_retry(version):
+            known_as = f"RabbitMQ {version}" if version else "a broker that does not tell its version"
+            reason = f"its retries wait by broker, which {known_as} does not do: what fails would come back at once"
+            since = version_text(DELAYED_RETRY_SINCE)
+            fix = f"upgrade to {since} or later, or let them wait in levels: remove by: broker"
+            work.refusals.append(Refusal(f"queue {queue.name}", reason, fix, blocking=True))
+
+
+def _check_exchange_types(work: _Work) -> None:
+    """A type that a plugin brings can be declared only where the plugin is switched on."""
+    known = work.both.live.exchange_types
+    for exchange in work.both.desired.exchanges if known is not None else ():
+        if exchange.type == CONSISTENT_HASH and known is not None and exchange.type not in known:
+            reason = f"is of the type {CONSISTENT_HASH}, which the broker does not have: its plugin is not enabled"
+            work.refusals.append(Refusal(f"exchange {exchange.name}", reason, ENABLE_CONSISTENT_HASH, blocking=True))
+
+
 def _check_surroundings(work: _Work, vhost: str) -> None:
     """What others did that changes how ours behaves, and that is not ours to undo."""
     policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
     has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
     # Nobody else has a say in how delays wait, nor in how long lost messages are kept.
-    strict = desired.delay_queues | ({Names(desired.prefix).unrouted_queue()} if desired.levels else set())
+    strict = desired.delay_queues | ({Names(desired.prefix).unrouted_queue()} if desired.waits else set())
     for queue in desired.queues if has_strangers else ():
         drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
         if drift:
@@ -176,9 +270,13 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
                 f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
             )
     work.warnings.extend(_adoption(work))
+    work.warnings.extend(ways_beside(work.both))
     ours = work.both.owned.bindings.union(desired.bindings)
-    queues = {level.entrance: level.queue for level in desired.levels}
-    strangers = (b for b in live.bindings - ours if b.source in queues and b.destination != queues[b.source])
+    own = {(b.source, b.destination) for b in desired.bindings if b.source in desired.entrances}
+    own |= {(wait.entrance, wait.queue) for wait in desired.waits}
+    strangers = (
+        b for b in live.bindings - ours if b.source in desired.entrances and (b.source, b.destination) not in own
+    )
     for binding in sorted(strangers, key=binding_order):
         work.warnings.append(
             f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."

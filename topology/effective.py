@@ -10,7 +10,8 @@ from typing import Any
 from delayctl.topology.arguments import ALTERNATE_EXCHANGE, policy_settings
 from delayctl.topology.model import Exchange, Policy, Queue, Settings
 
-_SMALLEST_WINS = frozenset({"ttl", "max_length", "max_bytes", "expires"})
+_SMALLEST_WINS = frozenset({"ttl", "max_length", "max_bytes", "expires", "delivery_limit", "retry_min", "retry_max"})
+_POLICY_WINS_ON_QUORUM = frozenset({"overflow", "retry_type"})
 _FIELDS = tuple(field.name for field in fields(Settings) if field.name != "type")
 _APPLIES_TO_QUEUE = {"queues", "all"}
 _APPLIES_TO_EXCHANGE = {"exchanges", "all"}
@@ -35,7 +36,10 @@ def effective(queue: Queue, policies: Iterable[Policy], operator_policies: Itera
     is_quorum = queue.settings.type == "quorum"
     combined: dict[str, Any] = {
         name: _combine(
-            name, getattr(queue.settings, name), getattr(by_policy, name), second_wins=is_quorum and name == "overflow"
+            name,
+            getattr(queue.settings, name),
+            getattr(by_policy, name),
+            second_wins=is_quorum and name in _POLICY_WINS_ON_QUORUM,
         )
         for name in _FIELDS
     }

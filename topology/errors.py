@@ -120,6 +120,10 @@ class Refused(BrokerError):
         self.code = code
 
 
+class StillHolds(Refused):
+    """A queue that was to go holds messages after all."""
+
+
 class ManagementUnavailable(BrokerError):
     """The management API is off, closed to this user, or out of reach; `is_off` tells the first two from the last."""
 

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from delayctl.topology.broker import Broker
-from delayctl.topology.errors import BrokerError, Unreachable
+from delayctl.topology.errors import BrokerError, Refused, StillHolds, Unreachable
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource
-from delayctl.topology.plan import Change, Create, Delete, Plan, Replace, Update
+from delayctl.topology.moves import Cut, LetPass, Move, Put, Settle, steps
+from delayctl.topology.order import Stage
+from delayctl.topology.plan import Change, Create, Delete, Plan, Replace, Update, resource_of
+from delayctl.topology.wording import plural
 
 WORKERS = 8
+# What an exchange has given to a queue may arrive there a little after the binding between them is gone.
+_SETTLING = frozenset({Stage.PUT_DELAY_QUEUES, Stage.DROP_DELAY_QUEUES})
 _WORTH_A_POOL = 16  # Below this many changes, opening connections takes longer than it saves.
+# Two replacements at once could miss each other: one binds to what the other has just deleted. Moves share a toggle.
+_ONE_AT_A_TIME = (Replace, Move, Settle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,12 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
     # One pool for all stages: its threads keep their connections, and it starts none that it does not need.
     with ThreadPoolExecutor(WORKERS) as pool:
         for stage in plan.stages():
-            for outcome in _skip(stage) if failed else _run(stage, broker, pool):
+            for outcome in _skip(stage) if failed else _run_unless_needed(stage, plan, broker, pool):
                 failed = failed or isinstance(outcome, Failed)
                 yield outcome
                 keep_lock()
+            if stage[0].stage == Stage.CUT_WAYS_INTO_SHARDS and not failed:
+                broker.let_pass()  # What was given to a shard before must still find its queue.
     if plan.writes and not failed:
         broker.write_record(plan.prefix, plan.record)
 
@@ -60,21 +69,68 @@ def _skip(stage: tuple[Change, ...]) -> Iterator[Outcome]:
     return (Skipped(change) for change in stage)
 
 
+def _run_unless_needed(stage: tuple[Change, ...], plan: Plan, broker: Broker, pool: Executor) -> Iterator[Outcome]:
+    """Run a stage; ways out stay where messages have come to wait since all delays were counted as empty."""
+    needed = _needed_by(plan, broker) if stage[0].stage == Stage.CUT_WAYS_OUT else None
+    return _run(stage, broker, pool) if needed is None else (Failed(change, needed) for change in stage)
+
+
+def _needed_by(plan: Plan, broker: Broker) -> Refused | None:
+    changed = {resource.name for resource in map(resource_of, plan.changes) if isinstance(resource, Queue)}
+    for queue in sorted(plan.counted_on_empty - changed):
+        if count := broker.count(queue):
+            what = f"{plural(count, 'message')} came into {queue} meanwhile and may still need it on the way out"
+            return Refused(what, fix="run it again once they have left")
+    return None
+
+
 def _run(stage: tuple[Change, ...], broker: Broker, pool: Executor) -> Iterator[Outcome]:
     gone = False
+    try:
+        restless = _restless(stage, broker)
+    except BrokerError as error:
+        yield Failed(stage[0], error)
+        yield from _skip(stage[1:])
+        return
 
     def attempt(change: Change) -> Outcome:
         nonlocal gone
+        if change in restless:
+            return Failed(change, restless[change])
         outcome = Skipped(change) if gone else _attempt(change, broker)
-        gone = gone or (isinstance(outcome, Failed) and isinstance(outcome.error, Unreachable))
+        gone = gone or (isinstance(outcome, Failed) and _ends_the_stage(outcome))
         return outcome
 
     if len(stage) < _WORTH_A_POOL:
         yield from map(attempt, stage)
         return
-    # Two replacements at once could miss each other: one binds to what the other has just deleted.
-    yield from map(attempt, (change for change in stage if isinstance(change, Replace)))
-    yield from pool.map(attempt, (change for change in stage if not isinstance(change, Replace)))
+    yield from map(attempt, (change for change in stage if isinstance(change, _ONE_AT_A_TIME)))
+    yield from pool.map(attempt, (change for change in stage if not isinstance(change, _ONE_AT_A_TIME)))
+
+
+def _ends_the_stage(outcome: Failed) -> bool:
+    """Say whether nothing more can be tried: the broker is gone, or the one toggle is still in the way."""
+    return isinstance(outcome.error, Unreachable) or isinstance(outcome.change, Move | Settle)
+
+
+def _restless(stage: tuple[Change, ...], broker: Broker) -> dict[Change, BrokerError]:
+    """The changes that would delete a delay queue which holds messages after all, or gets them while it is watched."""
+    going = {change: queue for change in stage if (queue := _guarded_queue(change)) is not None}
+    settled = broker.settled(list(going.values())) if going else frozenset()
+    return {
+        change: StillHolds(f"queue {queue.name} holds messages", fix="run it again: it goes on once the queue is empty")
+        for change, queue in going.items()
+        if queue.name not in settled
+    }
+
+
+def _guarded_queue(change: Change) -> Queue | None:
+    """The delay queue that a change deletes if it is empty, be it to declare it anew."""
+    match change:
+        case Delete(resource=Queue() as queue, accept_loss=False) | Replace(before=Queue() as queue, accept_loss=False):
+            return queue if change.stage in _SETTLING else None
+        case _:
+            return None
 
 
 def _attempt(change: Change, broker: Broker) -> Outcome:
@@ -87,14 +143,21 @@ def _attempt(change: Change, broker: Broker) -> Outcome:
 
 def _perform(change: Change, broker: Broker) -> None:
     match change:
+        case Create(resource=Queue() as queue, node=node) if node:
+            broker.declare_at(queue, node)
         case Create(resource=resource):
             _create(resource, broker)
         case Update(after=policy):
             broker.put_policy(policy)
         case Replace():
             _replace(change, broker)
+        case Delete(resource=Binding() as binding, covered_by=policy) if policy:
+            broker.await_cover(binding, policy)
+            broker.unbind(binding)
         case Delete(resource=resource, accept_loss=accept_loss):
             _delete(resource, broker, guarded=not accept_loss)
+        case Move() | Settle():
+            _reroute(change, broker)
         case _:
             assert_never(change)
 
@@ -125,6 +188,20 @@ def _delete(resource: Resource, broker: Broker, *, guarded: bool) -> None:
             assert_never(resource)
 
 
+def _reroute(change: Move | Settle, broker: Broker) -> None:
+    """One step after the other, on one connection: their order is what keeps messages from being lost or doubled."""
+    for step in steps(change):
+        match step:
+            case Put(resource=resource):
+                _create(resource, broker)
+            case Cut(resource=resource):
+                _delete(resource, broker, guarded=False)
+            case LetPass():
+                broker.let_pass()
+            case _:
+                assert_never(step)
+
+
 def _replace(change: Replace, broker: Broker) -> None:
     """Delete, declare and bind again what was bound before."""
     if isinstance(change.before, Exchange):
@@ -134,7 +211,10 @@ def _replace(change: Replace, broker: Broker) -> None:
         broker.delete_queue(change.before, guarded=False)
     else:
         _delete_when_empty(change.before, change.restore, broker)
-    broker.declare(change.after)
+    if change.node and isinstance(change.after, Queue):
+        broker.declare_at(change.after, change.node)
+    else:
+        broker.declare(change.after)
     for binding in change.restore:
         broker.bind(binding)
 

@@ -22,6 +22,7 @@ class Facts:
     memory: int | None = None  # Of the node that has least: the limit at which its alarm goes off.
     nodes: int = 1
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    exchange_types: frozenset[str] | None = None
     permissions: tuple[Mapping[str, Any], ...] | None = None  # As the management API lists them.
 
 
@@ -30,11 +31,13 @@ def read_facts(get: Callable[[str], Any], vhost: str) -> Facts:
     nodes = _if_permitted(get, "nodes?columns=name,mem_limit") or []
     limits = [node["mem_limit"] for node in nodes if isinstance(node.get("mem_limit"), int)]
     permissions = _if_permitted(get, f"vhosts/{vhost}/permissions")
+    types = (_if_permitted(get, "overview") or {}).get("exchange_types")
     columns = "name,messages,messages_persistent,type"
     return Facts(
         memory=min(limits, default=None),
         nodes=max(len(nodes), 1),
         waiting=_waiting(_if_permitted(get, f"queues/{vhost}?columns={columns}") or []),
+        exchange_types=None if types is None else frozenset(item["name"] for item in types),
         permissions=None if permissions is None else tuple(permissions),
     )
 

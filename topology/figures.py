@@ -32,11 +32,19 @@ class Figures:
     head_timestamp_s: int | None = None  # As the publisher wrote it; classic queues only.
     published: Samples = ()
     lengths: Samples = ()
+    node: str = ""  # Where it is, or where its leader is.
+    members: tuple[str, ...] = ()  # The nodes with a replica; none where it has no replicas.
+    online: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> int | None:
         """All messages of the queue."""
         return None if self.ready is None else self.ready + (self.unacknowledged or 0) + self.dead_lettering
+
+    @property
+    def has_majority(self) -> bool:
+        """Say whether enough replicas are there to go on; brokers call a queue running that can't."""
+        return not self.members or 2 * len(self.online) > len(self.members)
 
     @property
     def now_ms(self) -> int:
@@ -53,6 +61,10 @@ class Node:
     memory_alarm: bool = False
     disk_alarm: bool = False
     is_partitioned: bool = False
+    memory_used: int | None = None  # Bytes; None where the broker does not say.
+    memory_limit: int | None = None
+    disk_free: int | None = None
+    disk_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,9 @@ def figures_from_api(item: Mapping[str, Any], fine: Mapping[str, Any], coarse: M
         head_timestamp_s=timestamp if isinstance(timestamp, int) else None,
         published=_joined(_publish_details(fine), _publish_details(coarse)),
         lengths=_joined(fine.get("messages_details"), coarse.get("messages_details")),
+        node=item.get("leader") or item.get("node") or "",
+        members=tuple(sorted(item.get("members") or ())),
+        online=tuple(sorted(item.get("online") or ())),
     )
 
 
@@ -126,7 +141,12 @@ def node_from_api(item: Mapping[str, Any]) -> Node:
         bool(item.get("mem_alarm")),
         bool(item.get("disk_free_alarm")),
         bool(item.get("partitions")),
+        *(_count(item.get(name)) for name in ("mem_used", "mem_limit", "disk_free", "disk_free_limit")),
     )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def rates(figures: Figures) -> Rates | None:

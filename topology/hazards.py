@@ -1,16 +1,17 @@
 """What a change would cost: messages lost or hastened, others cut off. One function per kind of change."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import assert_never
 
 from delayctl.topology.arguments import argument_name, policy_settings
 from delayctl.topology.duration import Duration
-from delayctl.topology.effective import winner
+from delayctl.topology.effective import effective, winner
 from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Settings, Topology
-from delayctl.topology.names import Names
+from delayctl.topology.moves import Move, Settle
+from delayctl.topology.names import ANY, Names
 from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
 from delayctl.topology.record import Record
@@ -27,6 +28,7 @@ class Hazard:
     name: str
     reason: str
     fix: str
+    passes: bool = False  # By itself, once queues that nothing enters any more are empty.
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,57 @@ class Scene:
     owned: Record
     delays: Delays
     accepted: frozenset[str] = frozenset()
-    held: tuple[Change, ...] = ()  # What was refused so far, and what therefore stays.
+    held: Mapping[Change, Hazard] = field(default_factory=dict)  # What can't be done, so far, and what therefore stays.
 
     def backlog(self, queue: str) -> Backlog:
         """What is in a queue, as far as it was counted."""
         return self.live.backlog.get(queue, Backlog(0))
 
     @cached_property
+    def draining(self) -> dict[str, Duration]:
+        """The delay queues that nothing enters once this plan is done, and how long messages wait there."""
+        going = self.owned.bindings.difference(self.desired.bindings)
+        unentered = (
+            self.live.queues[name]
+            for name in self.delays.queues & self.live.queues.keys()
+            if all(b in going and b.source not in self.staying for b in self.live.bindings_at("queue", name))
+            and not any(binding.destination == name for binding in self.desired.bindings)
+        )
+        return self._leaving(unentered)
+
+    def _leaving(self, queues: Iterable[Queue]) -> dict[str, Duration]:
+        """Those of these queues that messages leave by themselves, and how long they wait there."""
+        policies = self.live.policies, self.live.operator_policies
+        found = ((queue.name, effective(queue, *policies).settings) for queue in queues)
+        return {name: settings.ttl for name, settings in found if settings.ttl and settings.dead_letter_exchange}
+
+    @cached_property
+    def emptying(self) -> Mapping[str, Duration]:
+        """The delay queues that nothing enters: also those that are not bound now, and shall be when they are declared anew."""
+        unbound = {name for name in self.delays.queues if not self.live.bindings_at("queue", name)}
+        return self.draining | self._leaving(self.live.queues[name] for name in unbound & self.live.queues.keys())
+
+    @cached_property
     def waiting(self) -> int:
         """How many messages wait in delay queues and still need the way out."""
         return sum(self.backlog(name).messages for name in self.delays.queues - self.accepted)
+
+    @cached_property
+    def is_waiting_over_soon(self) -> bool:
+        """Say whether all these messages are in queues that empty by themselves."""
+        holding = {name for name in self.delays.queues - self.accepted if self.backlog(name).messages}
+        return holding <= self.draining.keys()
+
+    @cached_property
+    def names(self) -> Names:
+        """The names of delayctl's own objects."""
+        return Names(self.desired.prefix)
+
+    def waiting_above(self, step: int) -> int:
+        """How many messages wait at a step of the ladder or above it, and may still come by."""
+        # What stands in for a queue that is being changed belongs to its step.
+        steps = {name: self.names.step_of(name.replace(".next.", ".")) for name in self.delays.queues - self.accepted}
+        return sum(self.backlog(name).messages for name, found in steps.items() if found is not None and found >= step)
 
     @cached_property
     def way_out(self) -> frozenset[str]:
@@ -68,8 +111,7 @@ class Scene:
     @cached_property
     def safety_net(self) -> frozenset[str]:
         """What catches an expired message that has no route."""
-        names = Names(self.desired.prefix)
-        return frozenset({names.unrouted_exchange(), names.unrouted_queue()})
+        return frozenset({self.names.unrouted_exchange(), self.names.unrouted_queue()})
 
     @cached_property
     def staying(self) -> frozenset[str]:
@@ -85,12 +127,14 @@ def hazard_of(change: Change, scene: Scene) -> Hazard | None:
             return _of_shorter_queue(policy, scene)
         case Create(resource=Binding() as binding):
             return _of_level_out_of_order(binding, scene)
-        case Create():
+        case Create() | Move() | Settle():
             return None
         case Replace(after=Queue() as queue):
             return _of_queue_replacement(queue, scene)
         case Replace(after=exchange):
             return _of_exchange_replacement(exchange.name, scene)
+        case Delete(covered_by=policy) if policy:
+            return None  # What came this way goes round from then on.
         case Delete(resource=resource):
             return _of_removal(resource, scene)
         case _:
@@ -106,10 +150,19 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
                 or _of_lost_way_out(name, scene)
                 or _of_strangers(name, "queue", scene)
                 or _of_entrance_that_stays(name, scene, sources)
+                or _of_lost_step(name, scene)
             )
         case Exchange(name=name):
-            return _of_lost_way_out(name, scene) or _of_strangers(name, "exchange", scene)
+            sources = [binding.source for binding in scene.live.bindings_at("exchange", name) if binding.source != name]
+            return (
+                _of_lost_way_out(name, scene)
+                or _of_strangers(name, "exchange", scene)
+                or _of_entrance_that_stays(name, scene, sources)
+                or _of_lost_step(name, scene)
+            )
         case Binding(source=source, destination=destination):
+            if scene.names.step_of(source) is not None and (hazard := _of_lost_step(source, scene)):
+                return hazard
             if source in scene.way_out:
                 has_successor = (source, resource.key) in scene.routed
                 return None if has_successor else _of_lost_way_out(destination, scene)
@@ -121,18 +174,21 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
 
 
 def judging_rank(change: Change, delays: Delays) -> int:
-    """Whether something can go or be bound depends on what stays: an entrance keeps its queue, a queue its way out."""
+    """Whether something can go or be bound depends on what stays: an entrance keeps its queue, a queue its way out.
+
+    With several queues the entrance of the level keeps what spreads, and that the entrances of the shards.
+    """
     match change:
         case Create(resource=Binding()):
-            return 5
+            return 7
         case Delete(resource=Exchange() as exchange) if exchange.name in delays.entrances:
-            return 1
+            return 1 if exchange.name in delays.fronts else 2 if exchange.name in delays.spreads else 3
         case Delete(resource=Queue() as queue) if queue.name in delays.queues:
-            return 2
-        case Delete(resource=Policy()):
             return 4
+        case Delete(resource=Policy()):
+            return 6
         case Delete():
-            return 3
+            return 5
         case _:
             return 0
 
@@ -140,17 +196,19 @@ def judging_rank(change: Change, delays: Delays) -> int:
 def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
     """What a user should know of a change that is made all the same."""
     match change:
-        case Replace(after=Queue() as queue):
+        case Replace(after=Queue() as queue) if change.restore:
             yield (
                 f"while {queue.name} is replaced (a moment), what is published to it has no place: "
                 "publishers that set mandatory are told, others lose it. Pause them if that matters."
             )
-        case Replace(after=Exchange() as exchange) if exchange.name in scene.desired.entrances:
+        case Replace(after=Exchange() as exchange) if exchange.name in (
+            scene.desired.entrances | {scene.names.entrance(ANY)}
+        ):
             yield (
                 f"while {exchange.name} is replaced (a moment), publishers meet a missing exchange, "
                 "and what other exchanges pass on to it is lost. Pause them if that matters."
             )
-        case Replace(after=Exchange() as exchange) if exchange.name == scene.desired.exit:
+        case Replace(after=Exchange() as exchange) if exchange.name in {scene.desired.exit, *scene.desired.gates}:
             yield (
                 f"while {exchange.name} is replaced (a moment), what is published to it is refused, "
                 "and what expires before its bindings are back is parked or lost."
@@ -191,19 +249,44 @@ def queues_to_count(changes: Iterable[Change], desired: Topology, delays: Delays
             yield level.queue
         if isinstance(resource, Queue) and not isinstance(change, Create):
             yield resource.name
-        needs_way_out = needs_way_out or isinstance(change, Delete | Replace)
+        is_covered = isinstance(change, Delete) and change.covered_by
+        needs_way_out = needs_way_out or (isinstance(change, Delete | Replace) and not is_covered)
     yield from delays.queues if needs_way_out else ()
 
 
 def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
     """A hazard where a binding leads into a delay queue that loses or hastens what enters it, and can't be mended yet."""
-    replaced = (change for change in scene.held if isinstance(change, Replace))
-    broken = {change.after.name for change in replaced if any(d.field in _KEEPS_A_PROMISE for d in change.differences)}
-    for level in scene.desired.levels if broken else ():
-        if level.queue in broken and binding.destination in (level.queue, level.entrance):
+    replaced = {change.after.name: change for change in scene.held if isinstance(change, Replace)}
+    broken = {
+        name: scene.held[change].passes
+        for name, change in replaced.items()
+        # What nothing enters stays so until it is empty, and declared anew.
+        if scene.held[change].passes or any(d.field in _KEEPS_A_PROMISE for d in change.differences)
+    }
+    for level in scene.desired.waits if broken else ():
+        if level.queue in broken and (
+            binding.destination in (level.queue, level.entrance, *_before(level, scene))
+            or _passes(binding, level, scene)
+        ):
             reason = f"{level.queue} is not as it should be: what enters it would be lost, early or late"
-            return Hazard(level.queue, reason, f"see queue {level.queue}")
+            return Hazard(level.queue, reason, f"see queue {level.queue}", passes=broken[level.queue])
     return None
+
+
+def _before(shard: Level, scene: Scene) -> Iterable[str]:
+    """What leads into a shard: the spread of its level, and the entrance as long as that leads nowhere else."""
+    for level in scene.desired.sharded:
+        if shard in level.shards:
+            yield level.spread
+            if all(b.source != level.entrance for b in scene.live.bindings_at("exchange", level.entrance)):
+                yield level.entrance
+
+
+def _passes(binding: Binding, level: Level, scene: Scene) -> bool:
+    """Say whether a binding leads into the ladder at or above this step of it."""
+    step, entered = scene.names.step_of(level.queue), scene.names.step_of(binding.destination)
+    is_door = binding.source == scene.names.entrance(ANY)
+    return is_door and step is not None and entered is not None and entered >= step
 
 
 def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:
@@ -212,25 +295,23 @@ def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:
     count = scene.backlog(level.queue).messages if level else 0
     if not level or not count or new.overflow == "reject-publish":
         return None
-    if _is_fewer_bytes(policy, scene.live):
+    before = _policy_before(policy, scene.live)
+    if new.max_bytes is not None and (before.max_bytes is None or new.max_bytes < before.max_bytes):
         reason = (
             f"{level.queue} holds {plural(count, 'message')}: what is above the new max-length-bytes would leave early"
         )
         return Hazard(level.queue, reason, _wait_or_insist(level.queue))
-    if new.max_length is not None and new.max_length < count:
+    if new.max_length is not None and new.max_length < min(count, before.max_length or count):
         early = plural(count - new.max_length, "message")
         reason = f"{level.queue} holds {plural(count, 'message')}: {early} above the new max-length would leave early"
         return Hazard(level.queue, reason, _wait_or_insist(level.queue))
     return None
 
 
-def _is_fewer_bytes(policy: Policy, live: Live) -> bool:
-    """Say whether a policy allows fewer bytes than the one it takes the place of."""
-    before = next(
-        (policy_settings(found.definition) for found in live.policies if found.name == policy.name), Settings()
-    )
-    limit = policy_settings(policy.definition).max_bytes
-    return limit is not None and (before.max_bytes is None or limit < before.max_bytes)
+def _policy_before(policy: Policy, live: Live) -> Settings:
+    """The settings of the policy that this one takes the place of."""
+    found = next((found for found in live.policies if found.name == policy.name), None)
+    return policy_settings(found.definition) if found else Settings()
 
 
 def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
@@ -238,13 +319,17 @@ def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
         fix = f"list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss {queue.name}"
         return Hazard(queue.name, "exists with other settings, and delayctl did not make it", fix)
     needed = queue.name in scene.safety_net and scene.waiting
-    return _of_queue_loss(queue.name, scene) or (_of_absence(queue.name, scene) if needed else None)
+    loss = _of_queue_loss(queue.name, scene)
+    if loss and queue.name in scene.emptying and not scene.backlog(queue.name).consumers:
+        return replace(loss, passes=True)
+    return loss or (_of_absence(queue.name, scene) if needed else None)
 
 
 def _of_queue_loss(name: str, scene: Scene) -> Hazard | None:
     backlog = scene.backlog(name)
     if backlog.messages:
-        return Hazard(name, f"holds {plural(backlog.messages, 'message')} that would be lost", _wait_or_insist(name))
+        reason = f"holds {plural(backlog.messages, 'message')} that would be lost"
+        return Hazard(name, reason, _wait_or_insist(name), passes=name in scene.draining and not backlog.consumers)
     if backlog.consumers:
         reason = f"{plural(backlog.consumers, 'consumer')} would be cut off"
         return Hazard(name, reason, f"stop them first, or give --accept-loss {name}")
@@ -258,9 +343,9 @@ def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
             f"{plural(len(hidden), 'binding')} to exclusive queues would be lost: only their owners can make them again"
         )
         return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {name}")
-    if name == scene.desired.exit or name in scene.safety_net:
+    if name == scene.desired.exit or name in scene.safety_net or scene.names.step_of(name) is not None:
         return _of_absence(name, scene) if scene.waiting else None
-    if name in scene.desired.entrances:
+    if name in scene.desired.entrances or name == scene.names.entrance(ANY):
         return None
     reason = "its type or arguments differ, and publishers would meet a missing exchange while it is replaced"
     return Hazard(name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {name}")
@@ -277,27 +362,46 @@ def _of_lost_way_out(name: str, scene: Scene) -> Hazard | None:
         return None
     if scene.waiting:
         reason = f"{plural(scene.waiting, 'waiting message')} may still need it on the way out"
+        return Hazard(name, reason, _wait_or_insist(name), passes=scene.is_waiting_over_soon)
+    return _of_what_stays(name, scene.staying & scene.delays.queues, "may still need it", scene)
+
+
+def _of_lost_step(name: str, scene: Scene) -> Hazard | None:
+    """A hazard where messages wait at the ladder that may have to pass this part of it."""
+    step = scene.names.step_of(name)
+    if step is None:
+        return None
+    if waiting := scene.waiting_above(step):
+        reason = f"{plural(waiting, 'message')} at this step of the ladder or above it may still have to wait there"
         return Hazard(name, reason, _wait_or_insist(name))
-    return _of_what_stays(name, scene.staying & scene.delays.queues, "may still need it")
+    above = {queue for queue in scene.staying & scene.delays.queues if (scene.names.step_of(queue) or 0) > step}
+    return _of_what_stays(name, above if scene.names.is_gate(name) else (), "comes out there", scene)
 
 
-def _of_entrance_that_stays(queue: str, scene: Scene, sources: Iterable[str]) -> Hazard | None:
-    """A hazard where an entrance can't go, and what enters it would be lost without the queue behind it."""
-    return _of_what_stays(queue, scene.staying & scene.delays.entrances & frozenset(sources), "leads into it")
+def _of_entrance_that_stays(name: str, scene: Scene, sources: Iterable[str]) -> Hazard | None:
+    """A hazard where an entrance can't go, and what enters it would be lost without the queue, spread or shard behind it."""
+    return _of_what_stays(name, scene.staying & scene.delays.entrances & frozenset(sources), "leads into it", scene)
 
 
 def _of_queue_left_without(policy: Policy, scene: Scene) -> Hazard | None:
     """A hazard where a queue can't go yet: without its TTL, what enters it would never leave."""
     before = (change.before if isinstance(change, Replace) else resource_of(change) for change in scene.held)
     governed = {queue.name for queue in before if isinstance(queue, Queue) and winner(queue, (policy,))}
-    return _of_what_stays(policy.name, governed, "has its settings from it")
+    return _of_what_stays(policy.name, governed, "has its settings from it", scene)
 
 
-def _of_what_stays(name: str, staying: Collection[str], why: str) -> Hazard | None:
+def _of_what_stays(name: str, staying: Collection[str], why: str, scene: Scene) -> Hazard | None:
     if not staying:
         return None
     first = min(staying)
-    return Hazard(name, f"{first} can't go yet and {why}", f"see {first}, or give --accept-loss {name}")
+    held = [hazard for change, hazard in scene.held.items() if _name_of(change) in staying]
+    fix = f"see {first}, or give --accept-loss {name}"
+    return Hazard(name, f"{first} can't go yet and {why}", fix, passes=all(hazard.passes for hazard in held))
+
+
+def _name_of(change: Change) -> str | None:
+    resource = resource_of(change)
+    return None if isinstance(resource, Binding) else resource.name
 
 
 def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:
@@ -312,7 +416,7 @@ def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:
 
 def _level_of(policy: Policy, desired: Topology) -> Level | None:
     names = Names(desired.prefix)
-    return next((level for level in desired.levels if names.policy(level.name) == policy.name), None)
+    return next((level for level in desired.waits if names.policy(level.name) == policy.name), None)
 
 
 def _wait_or_insist(name: str) -> str:

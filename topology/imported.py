@@ -7,6 +7,7 @@ from delayctl.topology.foreign_ladders import LEVELS, Ladder
 from delayctl.topology.layout import scalar
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding
+from delayctl.topology.names import Names
 from delayctl.topology.recognise import Found, Wait
 from delayctl.topology.remarks import remarks
 from delayctl.topology.routing import DEFAULT_EXCHANGE
@@ -99,13 +100,14 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
 
 
 def _what_the_broker_does_not_know(spec: Spec) -> Iterator[str]:
-    """Retries are known to consumers alone; on the broker they are one binding."""
-    start = f"{spec.prefix}delay.retry."
-    retried = [key for route in spec.routes for key in route.keys if key.startswith(start)] if spec.levels else []
+    """Retries in levels are known to consumers alone; on the broker they are a way back, and one to where they end."""
+    names = Names(spec.prefix)
+    starts = (names.retry_key(""), names.park_key(""))
+    retried = [key for route in spec.routes for key in route.keys if key.startswith(starts)] if spec.levels else []
     if retried:
         yield ""
         yield f"Keys of retries ({_listed(map(scalar, retried))}): after how long and how often is not on the broker,"
-        yield "nor where they end. Say so in a section retry: in place of these routes."
+        yield "nor which of them end where. Say so in a section retry: in place of these routes."
 
 
 def _onward(wait: Wait) -> str:

@@ -216,8 +216,9 @@ def _dead_lettered(departure: _Departure, queue: Queue) -> Message:
         }
     key = queue.settings.dead_letter_key
     if key is None:
-        return Message(departure.message.key, headers)
-    return Message(key, {name: value for name, value in headers.items() if name not in FURTHER_KEYS})
+        return Message(departure.message.key, headers, departure.message.id)
+    kept = {name: value for name, value in headers.items() if name not in FURTHER_KEYS}
+    return Message(key, kept, departure.message.id)
 
 
 def is_at_least_once(settings: Settings) -> bool:

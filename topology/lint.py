@@ -9,6 +9,7 @@ from delayctl.topology import (
     rules_names,
     rules_refused,
     rules_room,
+    rules_shards,
     rules_waiting,
     rules_ways,
 )
@@ -33,16 +34,23 @@ _USELESS_SILENCE = Rule(
     "It would hide the next finding of that rule, which nobody has looked at yet.",
     _nothing,
 )
-_BY_THEME = (rules_ways, rules_copies, rules_waiting, rules_room, rules_refused, rules_names, rules_live)
+_BY_THEME = (rules_ways, rules_copies, rules_waiting, rules_room, rules_shards, rules_refused, rules_names, rules_live)
 RULES: tuple[Rule, ...] = tuple(
     sorted([*(rule for theme in _BY_THEME for rule in theme.RULES), _USELESS_SILENCE], key=lambda rule: rule.code)
 )
 
 
-def lint(spec: Spec, topology: Topology, *, live: Live | None = None, facts: Facts | None = None) -> Report:
+def lint(
+    spec: Spec,
+    topology: Topology,
+    *,
+    live: Live | None = None,
+    facts: Facts | None = None,
+    rules: Iterable[Rule] = RULES,
+) -> Report:
     """Find what will go wrong with a topology; with a broker, also what is wrong there. Reads nothing, writes nothing."""
     context = Context(spec, topology, live, facts)
-    active = [rule for rule in RULES if live is not None or not rule.needs_live]
+    active = [rule for rule in rules if live is not None or not rule.needs_live]
     found = dict.fromkeys(_finding(rule, item) for rule in active for item in rule.check(context))
     known = {(silence.rule, silence.at): silence for silence in reversed(spec.silences)}
     silenced = {

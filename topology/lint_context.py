@@ -25,7 +25,7 @@ class Context(Scene):
         for route in self.spec.routes:
             if route.level is not None:
                 source = self.names.entrance(route.level) if route.source is None else route.source
-                wait = self.names.delay_queue(route.level)
+                wait = self.wait_behind(route.level)
                 found[source, wait].update(target.name for target in route.targets)
         return {way: frozenset(targets) for way, targets in found.items()}
 

@@ -33,6 +33,8 @@ class Live:
     operator_policies: tuple[Policy, ...] = ()
     record: Record | None = None
     backlog: Mapping[str, Backlog] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()  # Those that run, as far as it matters and the user may know.
+    exchange_types: frozenset[str] | None = None  # None where nobody asked.
 
     def bindings_at(self, kind: Kind, name: str) -> tuple[Binding, ...]:
         """The bindings that begin or end at an object."""

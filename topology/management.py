@@ -2,12 +2,13 @@
 
 import base64
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import urllib3
 from delayctl.topology.access import Access, quoted
+from delayctl.topology.arguments import queue_arguments
 from delayctl.topology.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -17,8 +18,8 @@ from delayctl.topology.errors import (
     Refused,
     VhostMissing,
 )
-from delayctl.topology.live import Live, binding_from_api, live_from_definitions
-from delayctl.topology.model import Binding, Policy, thaw
+from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_definitions
+from delayctl.topology.model import Binding, Policy, Queue, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
 from urllib3.exceptions import (
@@ -38,10 +39,11 @@ _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags
 class Management:
     """Reads and writes what AMQP can't, for one virtual host.
 
-    `without` is the advice for those who can do without it; it is added to the fixes of what can't be reached.
+    `without` is the advice for those who can do without it; it is added to the fixes of what can't be reached. Long
+    answers get a minute whatever the timeout is, but for those who are not patient.
     """
 
-    def __init__(self, access: Access, vhost: str, *, without: str = "") -> None:
+    def __init__(self, access: Access, vhost: str, *, without: str = "", is_patient: bool = True) -> None:
         self._without = without
         self._base = f"{access.management_url}/api"
         self._vhost = vhost
@@ -49,7 +51,8 @@ class Management:
         credentials = access.management_credentials
         login = base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
         self._headers = {"authorization": f"Basic {login}", "content-type": "application/json"}
-        timeout = urllib3.Timeout(connect=access.timeout_s, read=max(access.timeout_s, 60))
+        longest_s = max(access.timeout_s, 60) if is_patient else access.timeout_s
+        timeout = urllib3.Timeout(connect=access.timeout_s, read=longest_s)
         context = access.tls.context() if self._base.startswith("https") else None
         self._pool = urllib3.PoolManager(retries=False, timeout=timeout, maxsize=8, ssl_context=context)
 
@@ -104,20 +107,26 @@ class Management:
             binding_from_api(item) for end in ("source", "destination") for item in self.get(f"{place}/{end}")
         )
 
+    def policy_of(self, exchange: str) -> str | None:
+        """The policy that is in force at an exchange."""
+        found = self.get(f"exchanges/{quoted(self._vhost)}/{quoted(exchange)}").get("policy")
+        return str(found) if found else None
+
     def version(self) -> str:
         """The broker's version."""
         return str(self.get("overview")["rabbitmq_version"])
 
     def heard_of(self, queue: str) -> tuple[int, int]:
-        """All messages of a queue, and those of them that are not ready: with consumers, or being dead-lettered.
+        """All messages of a queue, and those of them that are not ready: held, waiting, or being dead-lettered.
 
         The figures may be some seconds old.
         """
+        return _heard_of(self.get(f"queues/{quoted(self._vhost)}/{quoted(queue)}"))
+
+    def backlog(self, queue: str) -> Backlog:
+        """All messages of a queue and its consumers, as old as other figures."""
         found = self.get(f"queues/{quoted(self._vhost)}/{quoted(queue)}")
-        dead_lettering = found.get("messages_dlx") or 0
-        return (found.get("messages") or 0) + dead_lettering, (
-            found.get("messages_unacknowledged") or 0
-        ) + dead_lettering
+        return Backlog(_heard_of(found)[0], found.get("consumers") or 0)
 
     def has_queue(self, name: str) -> bool:
         """Say whether the broker behind the management API knows a queue."""
@@ -125,6 +134,27 @@ class Management:
         if status != 404:
             self._check(status, answer)
         return status != 404
+
+    def running_nodes(self) -> tuple[str, ...]:
+        """The nodes that run; none where the user may not know."""
+        try:
+            return tuple(node["name"] for node in self.get("nodes?columns=name,running") if node["running"])
+        except NotPermitted:
+            return ()
+
+    def exchange_types(self) -> frozenset[str]:
+        """The types of exchanges that can be declared."""
+        return frozenset(item["name"] for item in self.get("overview").get("exchange_types", ()))
+
+    def put_queue(self, queue: Queue, node: str) -> None:
+        """Declare a queue on a node."""
+        body = {
+            "durable": queue.durable,
+            "auto_delete": queue.auto_delete,
+            "arguments": queue_arguments(queue),
+            "node": node,
+        }
+        self.send("PUT", f"queues/{quoted(self._vhost)}/{quoted(queue.name)}", body)
 
     def put_policy(self, policy: Policy) -> None:
         """Set a policy."""
@@ -166,7 +196,7 @@ class Management:
     def write_record(self, prefix: str, record: Record) -> None:
         """Remember what was applied; an empty record is removed."""
         name = Names(prefix).record(self._vhost)
-        if len(record) or record.restore:
+        if len(record) or record.restore or record.replaced:
             self.send("PUT", f"global-parameters/{quoted(name)}", {"name": name, "value": to_json(record)})
         else:
             self.send("DELETE", f"global-parameters/{quoted(name)}", missing_is_fine=True)
@@ -265,3 +295,10 @@ class Management:
         return ManagementUnavailable(
             f"the management API at {self._base} can't be reached: {cause}", fix=self._or_without(_SWITCH_ON)
         )
+
+
+def _heard_of(found: Mapping[str, Any]) -> tuple[int, int]:
+    dead_lettering = found.get("messages_dlx") or 0
+    held = (found.get("messages_unacknowledged") or 0) + (found.get("messages_delayed") or 0)
+    # The sum is renewed apart from its parts, and may be behind them.
+    return max(found.get("messages") or 0, held) + dead_lettering, held + dead_lettering

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from delayctl.topology.duration import Duration
 
 ExchangeType = str  # Plugins add types of their own; the four of AMQP are listed below.
+CONSISTENT_HASH = "x-consistent-hash"  # By a plugin that RabbitMQ ships with: one of what is bound gets the message.
+ENABLE_CONSISTENT_HASH = "on every node: rabbitmq-plugins enable rabbitmq_consistent_hash_exchange"
 EXCHANGE_TYPES = ("direct", "fanout", "headers", "topic")
+ROUTED_TYPES = (*EXCHANGE_TYPES, CONSISTENT_HASH)  # Those that it is known of where they lead a message.
 QueueType = Literal["classic", "quorum"]
 QUEUE_TYPES: tuple[QueueType, ...] = ("classic", "quorum")
 Overflow = Literal["drop-head", "reject-publish"]
@@ -37,6 +40,8 @@ def freeze(value: object) -> Value:
 
 def freeze_arguments(mapping: Mapping[str, object]) -> Arguments:
     """Turn a mapping of arguments into its one canonical form."""
+    if not mapping:
+        return ()
     return tuple(sorted(((name, freeze(value)) for name, value in mapping.items()), key=lambda pair: pair[0]))
 
 
@@ -62,6 +67,15 @@ class Settings:
     dead_letter_key: str | None = None
     dead_letter_strategy: str | None = None
     expires: Duration | None = None
+    delivery_limit: int | None = None
+    retry_type: str | None = None
+    retry_min: Duration | None = None
+    retry_max: Duration | None = None
+
+    @property
+    def waits_between_retries(self) -> bool:
+        """Say whether the broker is asked to make what failed wait before it comes again."""
+        return self.retry_type not in (None, "disabled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +102,11 @@ class Queue:
     extra: Arguments = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A way from an exchange to a queue or to another exchange."""
+class Binding(NamedTuple):
+    """A way from an exchange to a queue or to another exchange.
+
+    A named tuple, since half of all objects are bindings: it is made and looked up several times as fast.
+    """
 
     source: str
     kind: Kind
@@ -135,6 +151,45 @@ class Level:
     entrance: str
     queue: str
 
+    @property
+    def parts(self) -> tuple["Level", ...]:
+        """The waits that it consists of: itself, or its shards."""
+        return (self,)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues in one of which a message of this level waits."""
+        return tuple(part.queue for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharded(Level):
+    """A level whose messages wait in one of several queues; it has no queue of its own, `queue` is how people call them all."""
+
+    spread: str
+    shards: tuple[Level, ...]
+
+    @property
+    def parts(self) -> tuple[Level, ...]:
+        """The shards."""
+        return self.shards
+
+
+@dataclass(frozen=True, slots=True)
+class Rung(Level):
+    """One step of the ladder: a level behind a gate that sends in what shall wait there, and lets the rest pass by."""
+
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Waits of one unit, two, four and so on, which add up to any delay."""
+
+    unit: Duration
+    rungs: tuple[Rung, ...]  # From the shortest: the k-th waits 2^k units.
+    entrance: str  # The door: it leads a message to the longest of its steps.
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -148,16 +203,54 @@ class Topology:
     bindings: tuple[Binding, ...]
     policies: tuple[Policy, ...]
     existing: tuple[Reference, ...]
+    ladder: Ladder | None = None
+    replaced: tuple[Binding, ...] = ()  # Direct ways that must not be there beside a delayed route.
+    rounds: tuple[Level, ...] = ()  # Ways round delay queues that are being changed; no file asks for these.
+
+    @cached_property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The steps of the ladder, from the shortest; () where there is none."""
+        return self.ladder.rungs if self.ladder else ()
+
+    @cached_property
+    def waits(self) -> tuple[Level, ...]:
+        """All that messages wait in: the levels, which are chosen by name, or their shards, and the rungs of the ladder."""
+        return (*(part for level in self.levels for part in level.parts), *self.rungs)
+
+    @cached_property
+    def wholes(self) -> tuple[Level, ...]:
+        """The same by the names that people choose from: with all shards of a level as one."""
+        return (*self.levels, *self.rungs)
+
+    @cached_property
+    def sharded(self) -> tuple[Sharded, ...]:
+        """The levels with several queues."""
+        return tuple(level for level in self.levels if isinstance(level, Sharded))
+
+    @cached_property
+    def fronts(self) -> frozenset[str]:
+        """The entrances of levels with several queues: nothing but a spread is behind them."""
+        return frozenset(level.entrance for level in self.sharded)
+
+    @cached_property
+    def spreads(self) -> frozenset[str]:
+        """The exchanges that give each message to one of the shards of a level."""
+        return frozenset(level.spread for level in self.sharded)
 
     @cached_property
     def entrances(self) -> frozenset[str]:
-        """The names of the exchanges that lead into a delay."""
-        return frozenset(level.entrance for level in self.levels)
+        """The names of the exchanges with nothing but delay queues behind them, be it a level's, a shard's or a rung's."""
+        return frozenset(wait.entrance for wait in (*self.waits, *self.rounds)) | self.fronts | self.spreads
+
+    @cached_property
+    def gates(self) -> frozenset[str]:
+        """The names of the exchanges that decide whether a message waits at a rung or passes by."""
+        return frozenset(rung.gate for rung in self.rungs)
 
     @cached_property
     def delay_queues(self) -> frozenset[str]:
         """The names of the queues that messages wait in."""
-        return frozenset(level.queue for level in self.levels)
+        return frozenset(wait.queue for wait in (*self.waits, *self.rounds))
 
     def __iter__(self) -> Iterator[Resource]:
         yield from self.exchanges

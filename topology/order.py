@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import assert_never
 
+from delayctl.topology.duration import Duration
+from delayctl.topology.ladder import most_steps
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology
-from delayctl.topology.names import Names
+from delayctl.topology.names import ANY, Names
 
 
 class Stage(IntEnum):
@@ -24,24 +26,33 @@ class Stage(IntEnum):
     PUT_DELAY_QUEUES = 5
     PUT_ENTRANCES = 6
     PUT_WAYS_INTO_QUEUES = 7
-    PUT_WAYS_IN = 8
-    CUT_WAYS_IN = 10
-    CUT_WAYS_INTO_QUEUES = 11
-    DROP_ENTRANCES = 12
-    DROP_DELAY_QUEUES = 13
-    CUT_WAYS_OUT = 14
-    DROP_EXIT = 15
-    CUT_SAFETY_NET = 16
-    DROP_ENDS = 17
-    DROP_POLICIES = 18
+    PUT_WAYS_INTO_SHARDS = 8
+    PUT_WAYS_INTO_SPREADS = 9
+    PUT_WAYS_IN = 10
+    PUT_WAYS_INTO_LADDER = 11  # Last: a message needs every gate below the step that it enters at.
+    CUT_WAYS_INTO_LADDER = 12
+    CUT_WAYS_IN = 13
+    CUT_WAYS_INTO_SPREADS = 14
+    CUT_WAYS_INTO_SHARDS = 15
+    CUT_WAYS_INTO_QUEUES = 16
+    DROP_ENTRANCES = 17
+    DROP_DELAY_QUEUES = 18
+    DROP_STEPS = 19  # Two for each step of the ladder, the longest first.
+    CUT_WAYS_OUT = 100
+    DROP_EXIT = 101
+    CUT_SAFETY_NET = 102
+    DROP_ENDS = 103
+    DROP_POLICIES = 104
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """The delays on the broker, wanted or not: queues that expire into our exit, exchanges that lead only into these."""
+    """The delays on the broker, wanted or not: queues that expire into our exit or a gate, exchanges that lead only into these."""
 
     queues: frozenset[str]
-    entrances: frozenset[str]
+    entrances: frozenset[str]  # Those of levels that are spread included, of their shards, and what spreads them.
+    fronts: frozenset[str] = frozenset()  # Of these the entrances of levels that are spread,
+    spreads: frozenset[str] = frozenset()  # and what spreads them.
 
 
 def delays_on(live: Live, topology: Topology) -> Delays:
@@ -49,10 +60,25 @@ def delays_on(live: Live, topology: Topology) -> Delays:
     queues = frozenset(
         name
         for name, queue in live.queues.items()
-        if queue.settings.dead_letter_exchange == topology.exit or name in topology.delay_queues
+        if _leaves_by_the_exit(queue, topology) or name in topology.delay_queues
     )
     sources = {binding.source for name in queues for binding in live.bindings_at("queue", name)} - {topology.exit}
-    return Delays(queues, frozenset(source for source in sources if _leads_only_into(queues, source, live)))
+    entrances = {source for source in sources if _leads_only_into(queues, source, live)}
+    names = Names(topology.prefix)
+    spreads = {name: level for name in live.exchanges if (level := names.spread_level(name)) is not None}
+    fronts = {names.entrance(level) for level in spreads.values()} & live.exchanges.keys()
+    shards = {name for name in live.exchanges if names.shard_level(name) is not None}  # Whatever others bound to them.
+    return Delays(
+        queues, frozenset(entrances | fronts | spreads.keys() | shards), frozenset(fronts), frozenset(spreads)
+    )
+
+
+def _leaves_by_the_exit(queue: Queue, topology: Topology) -> bool:
+    """Say whether what expires in a queue comes out of the exit, or of a gate; a queue that only parks there by key is no delay."""
+    names, exit = Names(topology.prefix), queue.settings.dead_letter_exchange or ""
+    if exit != topology.exit and not names.is_gate(exit):
+        return False
+    return not (queue.settings.dead_letter_key or "").startswith(names.park_key(""))
 
 
 def creation_stage(resource: Resource, topology: Topology) -> Stage:
@@ -61,8 +87,10 @@ def creation_stage(resource: Resource, topology: Topology) -> Stage:
         case Policy():
             return Stage.PUT_POLICIES
         case Exchange():
-            if resource.name == topology.exit:
+            if resource.name == topology.exit or resource.name in topology.gates:
                 return Stage.PUT_EXIT
+            if resource.name == Names(topology.prefix).entrance(ANY):
+                return Stage.PUT_WAYS_IN
             return Stage.PUT_ENTRANCES if resource.name in topology.entrances else Stage.PUT_ENDS
         case Queue():
             return Stage.PUT_DELAY_QUEUES if resource.name in topology.delay_queues else Stage.PUT_ENDS
@@ -71,21 +99,32 @@ def creation_stage(resource: Resource, topology: Topology) -> Stage:
                 return Stage.PUT_SAFETY_NET
             if resource.source == topology.exit:
                 return Stage.PUT_WAYS_OUT
+            if resource.source == Names(topology.prefix).entrance(ANY):
+                return Stage.PUT_WAYS_INTO_LADDER
+            if resource.source in topology.spreads:
+                return Stage.PUT_WAYS_INTO_SHARDS
+            if resource.source in topology.fronts:
+                return Stage.PUT_WAYS_INTO_SPREADS
             return Stage.PUT_WAYS_INTO_QUEUES if resource.source in topology.entrances else Stage.PUT_WAYS_IN
         case _:
             assert_never(resource)
 
 
-def deletion_stage(resource: Resource, topology: Topology, delays: Delays) -> Stage:
+def deletion_stage(resource: Resource, topology: Topology, delays: Delays) -> int:
     """When an object is removed: after all creation, and in the opposite order."""
     match resource:
         case Binding():
             return _cutting_stage(resource, topology, delays)
         case Exchange():
-            if resource.name == topology.exit:
+            if resource.name == topology.exit or Names(topology.prefix).step_of(resource.name) is not None:
                 return Stage.DROP_EXIT
+            if resource.name == Names(topology.prefix).entrance(ANY):
+                return Stage.CUT_WAYS_IN  # As soon as it leads nowhere: publishers that look for it are told.
             return Stage.DROP_ENTRANCES if resource.name in delays.entrances else Stage.DROP_ENDS
         case Queue():
+            step = Names(topology.prefix).step_of(resource.name)
+            if step is not None:
+                return _step_stage(step) + 1
             return Stage.DROP_DELAY_QUEUES if resource.name in delays.queues else Stage.DROP_ENDS
         case Policy():
             return Stage.DROP_POLICIES
@@ -93,14 +132,28 @@ def deletion_stage(resource: Resource, topology: Topology, delays: Delays) -> St
             assert_never(resource)
 
 
-def _cutting_stage(binding: Binding, topology: Topology, delays: Delays) -> Stage:
+def _step_stage(step: int) -> int:
+    """When a step of the ladder is cut off: a longer one may hold what has to wait there, and goes before it."""
+    return Stage.DROP_STEPS + 2 * (most_steps(Duration(1)) - 1 - step)
+
+
+def _cutting_stage(binding: Binding, topology: Topology, delays: Delays) -> int:
     if binding.source == Names(topology.prefix).unrouted_exchange():
         return Stage.CUT_SAFETY_NET
     if binding.source == topology.exit:
         return Stage.CUT_WAYS_OUT
+    if binding.source == Names(topology.prefix).entrance(ANY):
+        return Stage.CUT_WAYS_INTO_LADDER
+    if Names(topology.prefix).spread_level(binding.source) is not None:
+        return Stage.CUT_WAYS_INTO_SHARDS
+    if Names(topology.prefix).spread_level(binding.destination) is not None:
+        return Stage.CUT_WAYS_INTO_SPREADS
+    step = Names(topology.prefix).step_of(binding.source)
+    if step is not None and binding.kind == "queue":
+        return _step_stage(step)
     if binding.kind == "queue" and binding.destination in delays.queues:
         return Stage.CUT_WAYS_INTO_QUEUES
-    if binding.kind == "exchange" and binding.destination in delays.entrances:
+    if step is None and binding.kind == "exchange" and binding.destination in delays.entrances:
         return Stage.CUT_WAYS_IN
     return Stage.CUT_WAYS_OUT
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from delayctl.topology.errors import InvalidTopology
-from delayctl.topology.names import Names
+from delayctl.topology.names import ANY, Names
 from delayctl.topology.parse_grants import GRANT_KEYS, read_grants
+from delayctl.topology.parse_ladder import LADDER_KEYS, read_ladder
 from delayctl.topology.parse_levels import LEVEL_KEYS, WAIT_KEYS, Levels, read_levels, read_wait
 from delayctl.topology.parse_lint import LINT_KEYS, SILENCE_KEYS, read_lint
 from delayctl.topology.parse_objects import EXCHANGE_KEYS, QUEUE_KEYS, Objects
@@ -13,7 +14,7 @@ from delayctl.topology.parse_routes import ROUTE_KEYS, TARGET_KEYS, Scope, read_
 from delayctl.topology.reader import Reader, describe, is_nothing
 from delayctl.topology.render import Rendered, render
 from delayctl.topology.source import MapNode, Node, ScalarNode, load
-from delayctl.topology.spec import DEFAULT_PRIORITY, RetrySpec, SettingsHome, Spec, WaitSpec
+from delayctl.topology.spec import DEFAULT_PRIORITY, LadderSpec, RetrySpec, SettingsHome, Spec, WaitSpec
 from delayctl.topology.wording import did_you_mean
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "EXCHANGE_KEYS",
     "FILE_KEYS",
     "GRANT_KEYS",
+    "LADDER_KEYS",
     "LEVEL_KEYS",
     "LINT_KEYS",
     "QUEUE_KEYS",
@@ -34,7 +36,7 @@ __all__ = [
 ]
 
 FILE_KEYS = ("version", "vhost", "prefix", "delay", "exchanges", "queues", "routes", "retry", "permissions", "lint")
-DELAY_KEYS = ("levels", "queue", "settings", "policy_priority")
+DELAY_KEYS = ("levels", "any", "queue", "settings", "policy_priority", "cancel")
 SETTINGS_HOMES: tuple[SettingsHome, ...] = ("arguments", "policy")
 NO_DELAY = "none"
 MAX_PREFIX_BYTES = 100
@@ -71,7 +73,8 @@ def _read_file(reader: Reader, root: MapNode) -> Spec:
     scope = Scope(names, levels, objects)
     routes = read_routes(reader, fields.get("routes"), scope)
     retries = _read_retries(reader, fields.get("retry"), scope)
-    objects.check_own_names(names, levels)
+    can_cancel = bool("cancel" in delay and reader.boolean(delay["cancel"], "cancel"))
+    objects.check_own_names(names, levels, can_cancel=can_cancel)
     silences, memory = read_lint(reader, fields.get("lint"))
     return Spec(
         vhost=vhost,
@@ -79,6 +82,8 @@ def _read_file(reader: Reader, root: MapNode) -> Spec:
         settings=_read_settings(reader, delay.get("settings")),
         policy_priority=_read_priority(reader, delay.get("policy_priority")),
         levels=tuple(levels),
+        ladder=levels.ladder,
+        cancel=can_cancel,
         exchanges=tuple(objects.exchanges[name] for name in sorted(objects.exchanges)),
         queues=tuple(objects.queues[name] for name in sorted(objects.queues)),
         routes=routes,
@@ -93,19 +98,26 @@ def _read_delay(reader: Reader, names: Names, node: Node | None) -> tuple[dict[s
     """Read `delay`: its fields, and the levels; `none` means to do without delays of delayctl's own."""
     if isinstance(node, ScalarNode) and node.text == NO_DELAY:
         return {}, Levels(WaitSpec(), are_wanted=False)
+    if isinstance(node, ScalarNode) and node.text == ANY:
+        levels = Levels(WaitSpec())
+        levels.ladder = LadderSpec(line=reader.line_of(node))
+        return {}, levels
     if isinstance(node, ScalarNode) and not is_nothing(node):
-        message = f"delay must be a mapping or {NO_DELAY}, not {describe(node)}{did_you_mean(node.text, [NO_DELAY])}"
-        reader.problem(node, message, fix="write 'levels: [1m, 5m, 15m]' below it, or delay: none to have no levels")
+        words = [NO_DELAY, ANY]
+        message = f"delay must be a mapping, {NO_DELAY} or {ANY}, not {describe(node)}{did_you_mean(node.text, words)}"
+        fix = "write 'levels: [1m, 5m, 15m]' below it, delay: any to take any delay, or delay: none to have no levels"
+        reader.problem(node, message, fix=fix)
         node = None
     fields = reader.fields(node, "delay", DELAY_KEYS) if node else {}
     default_wait = read_wait(reader, fields["queue"], "delay.queue") if "queue" in fields else WaitSpec()
-    return fields, read_levels(reader, names, fields.get("levels"), default_wait)
+    ladder = read_ladder(reader, fields["any"], default_wait) if "any" in fields else None
+    return fields, read_levels(reader, names, fields.get("levels"), default_wait, ladder=ladder)
 
 
 def _read_retries(reader: Reader, node: Node | None, scope: Scope) -> tuple[RetrySpec, ...]:
     if scope.levels.are_wanted or not isinstance(node, MapNode) or not node.pairs:
         return read_retries(reader, node, scope)
-    message = "retry needs levels to wait at, but the file says 'delay: none'"
+    message = "retry needs the exit of the delays, by which messages come back and are parked, but the file says 'delay: none'"
     reader.problem(node, message, fix="remove retry, or give the file levels: delay: {levels: [5m]}")
     return ()
 

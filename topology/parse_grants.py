@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from delayctl.topology.names import ANY
 from delayctl.topology.parse_routes import Scope
 from delayctl.topology.reader import Entry, Reader, listed
 from delayctl.topology.source import ListNode, MapNode, Node
@@ -38,10 +39,12 @@ def _read_grant(reader: Reader, entry: Entry, scope: Scope) -> GrantSpec | None:
 
 def _known(field: str, scope: Scope) -> set[str]:
     """What the file declares or uses: its own objects, and those of delayctl that people use as well."""
-    names, levels = scope.names, tuple(scope.levels)
+    names, ladder = scope.names, scope.levels.ladder
+    has_delays = ladder is not None or any(scope.levels)
     if field == "queues":
-        return {*scope.objects.queues, *([names.unrouted_queue()] if levels else [])}
-    own = [names.exit(), *(names.entrance(level.name) for level in levels)] if levels else []
+        return {*scope.objects.queues, *([names.unrouted_queue()] if has_delays else [])}
+    own = [names.exit(), *(names.entrance(level.name) for level in scope.levels)] if has_delays else []
+    own += [names.entrance(ANY)] if ladder else []
     return {*scope.objects.exchanges, *own}
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.model import OVERFLOWS, QUEUE_TYPES
-from delayctl.topology.names import Names
+from delayctl.topology.names import ANY, Names
 from delayctl.topology.reader import HOW_TO_WRITE, Entry, Reader, describe
 from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
-from delayctl.topology.spec import DEFAULT_LEVELS, ROCKETMQ_LEVELS, LevelSpec, WaitSpec
+from delayctl.topology.spec import DEFAULT_LEVELS, MOST_SHARDS, ROCKETMQ_LEVELS, LadderSpec, LevelSpec, WaitSpec
 from delayctl.topology.wording import near, quoted, shorten
 
-WAIT_KEYS = ("type", "max_length", "max_bytes", "overflow", "profile", "expected_rate")
+WAIT_KEYS = ("type", "max_length", "max_bytes", "overflow", "lazy", "profile", "shards", "expected_rate")
 LEVEL_KEYS = ("ttl", *WAIT_KEYS)
 PROFILES = ("safe",)
 UNLIMITED = "unlimited"
@@ -25,6 +25,7 @@ class Levels:
     def __init__(self, default_wait: WaitSpec, *, are_wanted: bool = True) -> None:
         self.default_wait = default_wait
         self.are_wanted = are_wanted  # A file that says `delay: none` has no levels, and gets none.
+        self.ladder: LadderSpec | None = None
         self._by_name: dict[str, LevelSpec] = {}
         self._by_ttl: dict[Duration, str] = {}
         self._broken: set[str] = set()
@@ -61,9 +62,17 @@ class Levels:
             return None
 
 
-def read_levels(reader: Reader, names: Names, node: Node | None, default_wait: WaitSpec) -> Levels:
-    """Read `levels` in any of its forms: a list, a mapping, a RocketMQ level string or `rocketmq`."""
+def read_levels(
+    reader: Reader, names: Names, node: Node | None, default_wait: WaitSpec, *, ladder: LadderSpec | None = None
+) -> Levels:
+    """Read `levels` in any of its forms: a list, a mapping, a RocketMQ level string or `rocketmq`.
+
+    Beside a ladder there are those that are written down, elsewhere a few by default.
+    """
     levels = Levels(default_wait)
+    levels.ladder = ladder
+    if node is None and ladder:
+        return levels
     if node is None:
         for name in DEFAULT_LEVELS:
             levels.add(LevelSpec(name, Duration.parse(name), default_wait))
@@ -128,7 +137,7 @@ def _read_duration(reader: Reader, levels: Levels, node: Node, text: str) -> Non
 def _read_level(reader: Reader, names: Names, levels: Levels, entry: Entry) -> None:
     name, key, node = entry
     fields = reader.fields(node, f"level {quoted(name)}", LEVEL_KEYS)
-    wait = _wait_from(reader, node, fields, f"level {quoted(name)}", levels.default_wait)
+    wait = wait_from(reader, node, fields, f"level {quoted(name)}", levels.default_wait)
     ttl = _ttl(reader, name, key, fields.get("ttl"))
     if _name_fits(reader, names, name, key) and ttl:
         levels.add(LevelSpec(name, ttl, wait, reader.line_of(key)))
@@ -138,7 +147,8 @@ def _read_level(reader: Reader, names: Names, levels: Levels, entry: Entry) -> N
 
 def _name_fits(reader: Reader, names: Names, name: str, key: Node) -> bool:
     if names.reserved(name):
-        message = f"level '{name}' would collide with {names.delay_queue(name)} of delayctl's own"
+        taken = names.entrance(name) if name == ANY else names.delay_queue(name)
+        message = f"level '{name}' would collide with {taken} of delayctl's own"
         reader.problem(key, message, fix="choose another name")
     elif not name or not all(char.isalnum() or char in "-_" for char in name):
         message = f"level name {quoted(name)} is not made of letters, digits, '-' and '_'"
@@ -165,10 +175,11 @@ def _ttl(reader: Reader, name: str, key: Node, node: Node | None) -> Duration | 
 
 def read_wait(reader: Reader, node: Node, what: str) -> WaitSpec:
     """Read how delay queues keep what waits in them."""
-    return _wait_from(reader, node, reader.fields(node, what, WAIT_KEYS), what, WaitSpec())
+    return wait_from(reader, node, reader.fields(node, what, WAIT_KEYS), what, WaitSpec())
 
 
-def _wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, base: WaitSpec) -> WaitSpec:
+def wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, base: WaitSpec) -> WaitSpec:
+    """Read the settings of a wait from fields that may hold others as well; what is left out is as in `base`."""
     if "profile" in fields and reader.choice(fields["profile"], f"profile of {what}", PROFILES):
         base = replace(base, type="quorum", overflow="reject-publish", at_least_once=True)
     kind = reader.choice(fields["type"], f"type of {what}", QUEUE_TYPES) if "type" in fields else None
@@ -179,6 +190,8 @@ def _wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, b
         max_bytes=_limit(reader, fields.get("max_bytes"), f"max_bytes of {what}", base.max_bytes),
         overflow=overflow or base.overflow,
         at_least_once=base.at_least_once,
+        lazy=_lazy(reader, fields.get("lazy"), f"lazy of {what}", base.lazy),
+        shards=_shards(reader, fields.get("shards"), f"shards of {what}", base.shards),
         expected_rate=reader.rate(fields["expected_rate"], f"expected_rate of {what}")
         if "expected_rate" in fields
         else base.expected_rate,
@@ -188,6 +201,16 @@ def _wait_from(reader: Reader, node: Node, fields: dict[str, Node], what: str, b
             message = f"{what} is of profile safe, which needs {field} {needed}"
             reader.problem(fields.get(field, node), message, fix=f"remove {field}, or the profile")
     return wait
+
+
+def _lazy(reader: Reader, node: Node | None, what: str, default: bool) -> bool:
+    chosen = None if node is None else reader.boolean(node, what)
+    return default if chosen is None else chosen
+
+
+def _shards(reader: Reader, node: Node | None, what: str, default: int) -> int:
+    chosen = None if node is None else reader.integer(node, what, least=1, most=MOST_SHARDS)
+    return default if chosen is None else chosen
 
 
 def _limit(reader: Reader, node: Node | None, what: str, default: int | None) -> int | None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
+from delayctl.topology.former import telltales
 from delayctl.topology.model import Topology
 from delayctl.topology.names import Names
 from delayctl.topology.pattern import exact_pattern
@@ -21,6 +22,7 @@ Verb = Literal["configure", "write", "read"]
 VERBS: tuple[Verb, ...] = ("configure", "write", "read")
 DEFAULT_EXCHANGE = "amq.default"  # What permissions call the exchange that has no name.
 OPERATOR_TAG = "policymaker"  # For policies, and for the record of what was applied.
+VERIFIER_TAG = "management"  # To look at objects and figures, and to change none.
 ADMINISTRATOR = "administrator"
 _STRANGER = "some.other.object"  # A name that nobody has: whoever may touch it may touch anything.
 
@@ -81,7 +83,7 @@ def rights_for(grant: GrantSpec, spec: Spec, topology: Topology) -> Rights:
 
 def tags_for(role: Role) -> tuple[str, ...]:
     """The tags that a role needs for the management API."""
-    return (OPERATOR_TAG,) if role == "operator" else ()
+    return {"operator": (OPERATOR_TAG,), "verifier": (VERIFIER_TAG,)}.get(role, ())
 
 
 def needs_of(grant: GrantSpec, spec: Spec, topology: Topology) -> Needs:
@@ -93,15 +95,18 @@ def needs_of(grant: GrantSpec, spec: Spec, topology: Topology) -> Needs:
             return _consumer(frozenset(grant.only) or _consumed(spec), spec, topology)
         case "operator":
             return _operator(topology)
+        case "verifier":
+            return _verifier(topology)
         case _:
             assert_never(grant.role)
 
 
 def _published_to(spec: Spec, topology: Topology) -> frozenset[str]:
-    """The entrances, the exit for what is due already, and the business exchanges that routes begin at."""
+    """The entrances of levels and ladder, the exit for what is due already, and the business exchanges that routes begin at."""
     internal = {exchange.name for exchange in spec.exchanges if exchange.internal}  # Nobody can publish to these.
-    own = topology.entrances | {topology.exit} if topology.levels else frozenset()
-    return own | {route.source for route in spec.routes if route.source} - internal
+    own = {topology.exit, *(level.entrance for level in topology.levels)} if topology.waits else set()
+    own |= {topology.ladder.entrance} if topology.ladder else set()
+    return frozenset(own) | {route.source for route in spec.routes if route.source} - internal
 
 
 def _consumed(spec: Spec) -> frozenset[str]:
@@ -113,27 +118,54 @@ def _consumed(spec: Spec) -> frozenset[str]:
 def _consumer(queues: frozenset[str], spec: Spec, topology: Topology) -> Needs:
     entrances = {level.name: level.entrance for level in topology.levels}
     retries = [retry for retry in spec.retries if retry.queue in queues]
-    # Nothing leads to a parking queue but the default exchange. Write on the queue itself is for looking whether it is
+    # A key of its own leads from the exit to each parking queue. Write on the queue itself is for looking whether it is
     # there, which 4.3 refuses without any right on it; to bind it, one would have to read an exchange.
-    parks = {name for retry in retries for name in (retry.park, DEFAULT_EXCHANGE)}
-    return Needs(write=frozenset(parks | {entrances[wait] for retry in retries for wait in retry.waits}), read=queues)
+    parks = {name for retry in retries for name in (retry.park, topology.exit)}
+    cancelled = {Names(spec.prefix).cancellations()} if spec.cancel and spec.has_delays else set()
+    waits = {entrances[wait] for retry in retries for wait in retry.waits}
+    return Needs(write=frozenset(parks | waits), read=queues | cancelled)
 
 
 def _operator(topology: Topology) -> Needs:
     with_alternate = [exchange for exchange in topology.exchanges if exchange.alternate is not None]
     with_dead_letters = [queue for queue in topology.queues if queue.settings.dead_letter_exchange is not None]
+    # While a delay queue is changed, messages wait in the next one.
+    rounds = [Names(topology.prefix).next(wait.name) for wait in topology.waits]
+    next_queues, next_entrances = ({name.queue for name in rounds}, {name.entrance for name in rounds})
+    # Between ways that change their destination these stand for a moment: made, bound at both ends, with an alternate.
+    toggle = frozenset(Names(topology.prefix).toggle() if topology.bindings else ())
+    # Over AMQP alone it looks whether a level had another number of queues; on 4.3 that takes a right, and this one binds alone.
+    looked_for = {former.name for level in topology.levels for former in telltales(level, topology.prefix)}
     return Needs(
-        configure=_made(topology) | {Names(topology.prefix).lock()},
-        write=frozenset(
+        configure=_made(topology) | {Names(topology.prefix).lock()} | next_queues | next_entrances | toggle,
+        write=toggle.union(
             {binding.destination for binding in topology.bindings}
+            | next_queues
+            | looked_for
             | {exchange.alternate or DEFAULT_EXCHANGE for exchange in with_alternate}
             | {queue.settings.dead_letter_exchange or DEFAULT_EXCHANGE for queue in with_dead_letters}
         ),
-        read=frozenset(
+        read=toggle.union(
             {binding.source for binding in topology.bindings}
+            | next_queues
+            | next_entrances
             | {exchange.name for exchange in with_alternate}
             | {queue.name for queue in with_dead_letters}
         ),
+    )
+
+
+def _verifier(topology: Topology) -> Needs:
+    """The queue that catches canaries, bound to the exit; and to publish to every delay, but to no route."""
+    catcher = Names(topology.prefix).verify_queue()
+    if not topology.waits:
+        return Needs()
+    ladder = {topology.ladder.entrance, *topology.gates} if topology.ladder else set[str]()
+    entrances = {part.entrance for level in topology.levels for part in (level, *level.parts)}
+    return Needs(
+        configure=frozenset({catcher}),
+        write=frozenset({catcher, topology.exit, *entrances, *ladder}),
+        read=frozenset({catcher, topology.exit}),
     )
 
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
+from delayctl.topology.duration import Duration
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Resource
+from delayctl.topology.moves import Move, Settle
 from delayctl.topology.record import Record
+from delayctl.topology.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Create:
 
     resource: Resource
     stage: int
+    node: str = ""  # Where a queue is declared, if that matters.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Replace:
     restore: tuple[Binding, ...]
     stage: int
     accept_loss: bool = False
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,10 @@ class Delete:
     resource: Resource
     stage: int
     accept_loss: bool = False
+    covered_by: str = ""  # The policy that must be in force at a binding's source before the binding goes.
 
 
-Change = Create | Update | Replace | Delete
+Change = Create | Update | Replace | Delete | Move | Settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,24 @@ class Refusal:
     fix: str
     differences: tuple[Difference, ...] = ()
     blocking: bool = False  # Nothing at all is applied while it stands.
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What has to pass before the rest can be done: a queue that nothing enters any more empties by itself."""
+
+    subject: str  # The level, as the file calls it, or the queue.
+    queue: str
+    messages: int
+    longest: Duration  # Until the queue is empty, from the moment on in which nothing enters it.
+    altogether: Duration  # Until all is done, this wait included.
+    then: str  # What becomes of the queue, in words.
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        level = f"level {self.subject}: " if self.subject != self.queue else ""
+        count = f"{plural(self.messages, 'message')} now, up to {self.longest}"
+        return f"{level}{self.queue} empties by itself ({count}), then it is {self.then}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +109,8 @@ class Plan:
     existing: tuple[Reference, ...]
     fingerprint: str  # Of the live state that the plan was made from; empty where nothing is written at all.
     counted_on_empty: frozenset[str] = frozenset()  # Queues whose emptiness made a change harmless.
+    waits: tuple[Wait, ...] = ()  # Another plan has to follow once these are over.
+    afterwards: tuple[Change, ...] = ()  # Removals that it will make, of what waiting messages still need.
 
     @property
     def writes(self) -> bool:
@@ -94,7 +120,12 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Say whether the broker is as it should be."""
-        return not self.changes and not self.refusals
+        return not (self.changes or self.refusals or self.waits)
+
+    @property
+    def altogether(self) -> Duration:
+        """How long all waits take at most; they run side by side."""
+        return max((wait.altogether for wait in self.waits), default=Duration(0))
 
     @property
     def is_blocked(self) -> bool:
@@ -114,8 +145,23 @@ def resource_of(change: Change) -> Resource:
             return change.resource
         case Update() | Replace():
             return change.after
+        case Move():
+            return change.after[0]
+        case Settle():
+            return Exchange(change.toggle.name, "fanout")
         case _:
             assert_never(change)
+
+
+def title(change: Change) -> str:
+    """A change's object as people speak of it."""
+    match change:
+        case Move(ways=ways):
+            keys = ", ".join(way.key for way in ways if way.key)
+            sides = (", ".join(dict.fromkeys(b.destination for b in side)) for side in (change.before, change.after))
+            return f"way {ways[0].source}{f' [{keys}]' if keys else ''}: {' ⇒ '.join(sides)}"
+        case _:
+            return label(resource_of(change))
 
 
 def label(resource: Resource) -> str:

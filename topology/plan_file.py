@@ -3,19 +3,22 @@
 import dataclasses
 import hashlib
 import json
+import re
 from typing import Any
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import PlanUnreadable
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Settings, Table
-from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update
+from delayctl.topology.moves import Move, Settle, Toggle, Way
+from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update, Wait
 from delayctl.topology.record import Record
 
-FORMAT = "delayctl plan 1"
+FORMAT = "delayctl plan 2"
+_BEGINNING = re.compile(r'\s*\{\s*"format":\s*"delayctl plan')
 _CLASSES = {
     cls.__name__: cls
     for cls in (
-        Binding, Create, Delete, Difference, Duration, Exchange, Plan, Policy, Queue, Record, Reference, Refusal, Replace, Settings, Table, Update,
+        Binding, Create, Delete, Difference, Duration, Exchange, Move, Plan, Policy, Queue, Record, Reference, Refusal, Replace, Settings, Settle, Table, Toggle, Update, Wait, Way,
     )
 }  # fmt: skip
 
@@ -24,6 +27,11 @@ def dump_plan(plan: Plan) -> str:
     """Write a plan as JSON."""
     body = _encode(plan)
     return json.dumps({"format": FORMAT, "digest": _digest(body), "plan": body}, indent=1, ensure_ascii=False) + "\n"
+
+
+def looks_like_plan(beginning: str) -> bool:
+    """Say whether a file that begins so was written by `dump_plan`, of whatever version."""
+    return _BEGINNING.match(beginning) is not None
 
 
 def load_plan(text: str, *, file: str) -> Plan:
@@ -48,6 +56,8 @@ def _digest(body: object) -> str:
 
 
 def _encode(value: object) -> Any:
+    if isinstance(value, Binding):
+        return {"is": "Binding", **{name: _encode(item) for name, item in value._asdict().items()}}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: _encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"is": type(value).__name__, **fields}

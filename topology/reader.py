@@ -50,7 +50,12 @@ class Reader:
 
     def fields(self, node: Node, what: str, allowed: Sequence[str]) -> dict[str, Node]:
         """The fields of a mapping that has a fixed set of keys."""
-        known: dict[str, Node] = {}
+        if isinstance(node, MapNode):
+            known = {key.text: value for key, value in node.pairs if isinstance(key, ScalarNode)}
+            if len(known) == len(node.pairs) and known.keys() <= set(allowed):
+                return known
+        # Something is wrong with it: look at its keys one by one.
+        known = {}
         for name, key, value in self.entries(node, what):
             if name in allowed:
                 known[name] = value
@@ -121,6 +126,8 @@ class Reader:
         return control is None
 
     def _fits(self, node: Node, what: str, text: str) -> bool:
+        if 4 * len(text) <= MAX_NAME_BYTES:  # No character takes more than four bytes.
+            return True
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_NAME_BYTES:
             self.problem(
@@ -215,7 +222,11 @@ def describe(node: Node) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names for a fix, a handful at most."""
     ordered = list(names)
-    return ", ".join(ordered[:8]) + (", …" if len(ordered) > 8 else "") if ordered else "none yet"
+    return (
+        ", ".join(shorten(name, MAX_NAME_BYTES) for name in ordered[:8]) + (", …" if len(ordered) > 8 else "")
+        if ordered
+        else "none yet"
+    )
 
 
 def _as_text(node: Node) -> str:

@@ -9,6 +9,7 @@ from delayctl.topology.effective import Effective, effective
 from delayctl.topology.foreign_ladders import Ladder, find_ladders
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Kind, Policy, Queue, Settings, sorted_bindings
+from delayctl.topology.names import Names
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Message, matches
 
 
@@ -55,7 +56,9 @@ def recognise(live: Live, *, prefix: str = "", everything: bool = False) -> Foun
     surroundings = _Surroundings(live)
     surroundings.take_recorded()
     for wait in waits:
-        surroundings.take(wait)
+        surroundings.take(wait.queue)
+    for name in _queues_of_retries(live, prefix):
+        surroundings.take(name)
     if everything:
         surroundings.take_all()
     return Found(
@@ -65,6 +68,15 @@ def recognise(live: Live, *, prefix: str = "", everything: bool = False) -> Foun
         frozenset(surroundings.queues) | of_ladders,
         frozenset(surroundings.bindings),
     )
+
+
+def _queues_of_retries(live: Live, prefix: str) -> Iterator[str]:
+    """The queues that make what failed wait; their names are the business's, but they park by our exit."""
+    for name, queue in live.queues.items():
+        settings = in_force(queue, live).settings
+        is_ours = name.startswith(prefix) or settings.dead_letter_exchange == Names(prefix).exit()
+        if settings.waits_between_retries and is_ours:
+            yield name
 
 
 def names_mentioned(live: Live) -> frozenset[str]:
@@ -125,10 +137,10 @@ class _Surroundings:
         self._passed: set[tuple[str, str | None]] = set()
         self._traced: set[tuple[Kind, str]] = set()
 
-    def take(self, wait: Wait) -> None:
-        """Take in a wait with all that leads into it, and all that it leads to."""
-        self._walk([wait.queue])
-        self._trace([("queue", wait.queue)])
+    def take(self, queue: str) -> None:
+        """Take in a queue that messages wait in with all that leads into it, and all that it leads to."""
+        self._walk([queue])
+        self._trace([("queue", queue)])
 
     def take_recorded(self) -> None:
         """Take in what an earlier apply remembers: a file that leaves it out would remove it."""

@@ -21,13 +21,18 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The objects that delayctl made. `restore` holds bindings of others that a replacement must put back."""
+    """The objects that delayctl made.
+
+    `restore` holds bindings of others that a replacement must put back at once, `replaced` those that a delayed route took
+    the place of: they come back when the route goes.
+    """
 
     exchanges: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
     bindings: frozenset[Binding] = frozenset()
     policies: frozenset[str] = frozenset()
     restore: frozenset[Binding] = frozenset()
+    replaced: frozenset[Binding] = frozenset()
 
     def __contains__(self, resource: Resource) -> bool:
         match resource:
@@ -51,6 +56,7 @@ class Record:
             self.bindings | other.bindings,
             self.policies | other.policies,
             self.restore | other.restore | frozenset(restore),
+            self.replaced | other.replaced,
         )
 
     def with_resources(self, resources: Iterable[Resource]) -> "Record":
@@ -83,6 +89,8 @@ def to_json(record: Record) -> dict[str, Any]:
         "policies": sorted(record.policies),
         "bindings": [binding_to_json(binding) for binding in sorted_bindings(record.bindings)],
         "restore": [binding_to_json(binding) for binding in sorted_bindings(record.restore)],
+        # Most topologies have none, and records of earlier releases never have.
+        **({"replaced": list(map(binding_to_json, sorted_bindings(record.replaced)))} if record.replaced else {}),
     }
 
 
@@ -96,6 +104,7 @@ def from_json(value: dict[str, Any]) -> Record:
         policies=frozenset(map(_text, value["policies"])),
         bindings=frozenset(map(binding_from_json, value["bindings"])),
         restore=frozenset(map(binding_from_json, value["restore"])),
+        replaced=frozenset(map(binding_from_json, value.get("replaced", ()))),
     )
 
 

@@ -35,8 +35,9 @@ class Rendered:
 
     def line(self, rendered_line: int) -> int:
         """The line of the file that wrote a line of the rendered text; both count from 1."""
-        index = min(rendered_line, len(self.lines)) - 1
-        return self.lines[index] if index >= 0 else 1
+        if 0 < rendered_line <= len(self.lines):
+            return self.lines[rendered_line - 1]
+        return self.lines[-1] if rendered_line > 0 and self.lines else 1
 
 
 def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:

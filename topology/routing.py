@@ -1,13 +1,16 @@
 """Where an exchange sends a message, as RabbitMQ decides it: the one routing function of delayctl."""
 
+import zlib
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from delayctl.topology.arguments import HASH_HEADER, HASH_PROPERTY
 from delayctl.topology.effective import alternate_in_force, effective
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
+    CONSISTENT_HASH,
     EXCHANGE_TYPES,
     Arguments,
     Binding,
@@ -35,10 +38,11 @@ PREDEFINED = {
 
 @dataclass(frozen=True)
 class Message:
-    """What routing looks at: the key, further keys in the headers CC and BCC, and the headers."""
+    """What routing looks at: the key, further keys in the headers CC and BCC, the headers, and the id."""
 
     key: str
     headers: Mapping[str, object] = field(default_factory=dict)
+    id: str | None = None  # The property message_id.
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -107,6 +111,7 @@ class Hop:
     alternate: str | None = None
     is_missing: bool = False
     is_unknown: bool = False  # Of a plugin's type: where it leads is not ours to guess.
+    one_of: int = 0  # How many bindings it was chosen from, where the exchange gives a message to one of them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +150,41 @@ def _pass(network: Network, name: str, message: Message) -> Hop:
     exchange = network.exchanges.get(name)
     if exchange is None:
         return Hop(name, is_missing=True)
+    if exchange.type == CONSISTENT_HASH:
+        return _choose(exchange, network.bindings_for(name, message), message)
     if exchange.type not in EXCHANGE_TYPES:
         return Hop(name, is_unknown=True)
     # The default exchange has no bindings: as an alternate it leads nowhere, but to the alternate of its own policy.
     matched = tuple(b for b in network.bindings_for(name, message) if matches(b, exchange.type, message))
     # Any match counts, also of an exchange that then matches nothing itself.
     return Hop(name, matched, None if matched else exchange.alternate)
+
+
+def _choose(exchange: Exchange, bindings: Sequence[Binding], message: Message) -> Hop:
+    """One of the bindings, each as often as its key says: always the same for the same message, but not the broker's choice.
+
+    A message without what the exchange looks at goes to the first, as on a broker all such messages go to one.
+    """
+    places = [b for b in sorted(bindings, key=binding_order) for _ in range(_weight(b))]
+    if not places:
+        return Hop(exchange.name, alternate=exchange.alternate)
+    value = _hashed(exchange, message)
+    number = 0 if value is None else zlib.crc32(str(value).encode()) % len(places)
+    return Hop(exchange.name, (places[number],), one_of=len({(b.kind, b.destination) for b in places}))
+
+
+def _weight(binding: Binding) -> int:
+    return int(binding.key) if binding.key.isascii() and binding.key.isdigit() else 0
+
+
+def _hashed(exchange: Exchange, message: Message) -> object:
+    """What such an exchange looks at: a header, a property, or the key where it is told of neither."""
+    arguments = dict(exchange.extra)
+    if header := arguments.get(HASH_HEADER):
+        return message.headers.get(str(header))
+    if arguments.get(HASH_PROPERTY):
+        return message.id if arguments[HASH_PROPERTY] == "message_id" else None
+    return message.key
 
 
 def matches(binding: Binding, exchange_type: str, message: Message) -> bool:
@@ -205,7 +239,7 @@ def _read_back(binding: Binding) -> Binding:
     if not any(value == _NO_VALUE for _, value in binding.arguments):
         return binding
     arguments = tuple((name, None if value == _NO_VALUE else value) for name, value in binding.arguments)
-    return replace(binding, arguments=arguments)
+    return binding._replace(arguments=arguments)
 
 
 def _left_to_others(topology: Topology) -> frozenset[str]:

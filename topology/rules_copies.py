@@ -48,6 +48,8 @@ def shared_exit(context: Context) -> Iterator[Found]:
     """D105: a message comes out to targets of other routes as well."""
     for trail in context.trails.all:
         sample = trail.sample
+        if sample.parked is not None:
+            yield from _parked_elsewhere(context, trail, sample.parked)
         if sample.route is None and sample.retried is None:
             continue
         twice = trail.journey.repeated  # Which is another rule's to tell.
@@ -58,6 +60,20 @@ def shared_exit(context: Context) -> Iterator[Found]:
         ]
         if ways_out:
             yield _also_reached(context, trail, *ways_out[0], more=len(ways_out) - 1)
+
+
+def _parked_elsewhere(context: Context, trail: Trail, park: str) -> Iterator[Found]:
+    """What shall be parked, and finds other ways out beside that to its parking queue."""
+    at_exit = [hop for hop in trail.journey.passages[0].routed.hops if hop.exchange == context.names.exit()]
+    others = [binding for hop in at_exit for binding in hop.matched if binding.destination != park]
+    if others:
+        more = f" and {plural(len(others) - 1, 'other')}" if len(others) > 1 else ""
+        message = (
+            f"what is parked in {park} also reaches {others[0].destination}{more},"
+            f" by the way out of another route (key {quoted(others[0].key)})"
+        )
+        fix = "give the route keys that don't fit those of delayctl"
+        yield Found(others[0].destination, message, fix, trail.sample.line)
 
 
 def _also_reached(context: Context, trail: Trail, wait: str, way_out: Binding, *, more: int) -> Found:
@@ -123,7 +139,7 @@ def other_keys(context: Context) -> Iterator[Found]:
 
 def _waits_of(context: Context, route: RouteSpec) -> Iterator[Wait]:
     if route.level is not None:
-        yield context.waits[context.names.delay_queue(route.level)]
+        yield context.waits[context.wait_behind(route.level)]
     for target in route.targets if route.level is None else ():
         if target.kind == "queue" and target.name in context.waits:
             yield context.waits[target.name]

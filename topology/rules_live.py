@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from delayctl.topology.effective import Effective, default_of, effective
 from delayctl.topology.findings import Found, Rule, Severity
+from delayctl.topology.footprint import shape_of
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Policy, Queue, Settings
 from delayctl.topology.permissions import Lack, lacking
-from delayctl.topology.version_bugs import BUGS, Bug, parse_version
+from delayctl.topology.version import ON_DISK_SINCE, parse_version
+from delayctl.topology.version_bugs import BUGS, Bug
 from delayctl.topology.wording import plural, quoted
 
 _EFFECTS = {
@@ -19,6 +21,12 @@ _EFFECTS = {
     "dead_letter_exchange": "messages leave for {live}, not {desired}",
     "dead_letter_key": "every message leaves with the key {live}",
     "dead_letter_strategy": "its dead-lettering is {live}, not {desired}",
+}
+_ON_RETRIES = {
+    "delivery_limit": "a message is tried again {live} times, not {desired}",
+    "retry_type": "what waits before it is tried again is what is {live}, not {desired}",
+    "retry_min": "retries wait steps of {live}, not {desired}",
+    "retry_max": "retries wait {live} at most, not {desired}",
 }
 _WITHOUT = {
     "ttl": "messages never leave",
@@ -64,12 +72,22 @@ def _effects_on_others(context: Context, meant: Settings, live: Settings) -> Ite
         yield f"what is rejected {way}"
     if live.expires is not None and live.expires != meant.expires:
         yield _EFFECTS["expires"].format(live=live.expires)
+    for field, text in _ON_RETRIES.items():
+        wanted, found = getattr(meant, field), getattr(live, field)
+        if wanted is not None and found != wanted:
+            yield text.format(live=found, desired=wanted)
 
 
 def _line(context: Context, queue: str) -> int:
     """The line that a queue comes from; for the net under all levels, that of the first."""
     wait, own = context.waits.get(queue), context.own_queues.get(queue)
-    return wait.line if wait else own.line if own else min((level.line for level in context.spec.levels), default=1)
+    return wait.line if wait else own.line if own else min(_delay_lines(context), default=1)
+
+
+def _delay_lines(context: Context) -> Iterator[int]:
+    yield from (level.line for level in context.spec.levels)
+    if context.spec.ladder:
+        yield context.spec.ladder.line
 
 
 def _effect(field: str, meant: Settings, live: Settings) -> str | None:
@@ -145,6 +163,19 @@ def _lack_found(lack: Lack) -> Found:
     return Found(lack.user, message, fix, lack.line)
 
 
+def kept_in_memory(context: Context) -> Iterator[Found]:
+    """D407: this release keeps in memory what could wait on disk."""
+    version = parse_version(context.live.version) if context.live else None
+    if context.live is None or version is None or version >= ON_DISK_SINCE:
+        return
+    for wait in context.kinds_of_waits:
+        if wait.level is not None and shape_of(wait.queue) == "classic":
+            message = f"RabbitMQ {context.live.version} keeps what waits in {wait.queue.name} in memory as well as on disk: it takes fewer messages, and lets many go late"
+            yield Found(
+                wait.queue.name, message, "set lazy: true for the level, or upgrade to 3.12 or later", wait.line
+            )
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "D401",
@@ -181,6 +212,16 @@ RULES: tuple[Rule, ...] = (
         "A user under permissions: lacks rights that its role needs.",
         "RabbitMQ closes the channel of a user that touches an object beyond its patterns.",
         missing_permission,
+        needs_live=True,
+    ),
+    Rule(
+        "D407",
+        "kept-in-memory",
+        Severity.INFO,
+        "An older broker keeps what waits in memory.",
+        "Before 3.12 a classic queue holds its messages in memory until there is too little of it, and is slower and later for it;"
+        " a lazy one keeps them on disk alone, as every classic queue of later releases does.",
+        kept_in_memory,
         needs_live=True,
     ),
 )

@@ -18,7 +18,7 @@ def name_and_ttl(context: Context) -> Iterator[Found]:
                 f"who publishes to {context.names.entrance(level.name)} waits {level.ttl}, not {said} as its name says"
             )
             fix = f"call the level {level.ttl}, or write ttl: {said}"
-            yield Found(context.names.delay_queue(level.name), message, fix, level.line)
+            yield Found(context.shown_queue(level), message, fix, level.line)
 
 
 def _said(level: LevelSpec) -> Duration | None:
@@ -38,7 +38,7 @@ def same_ttl(context: Context) -> Iterator[Found]:
                 f"the levels {other.name} and {level.name} both wait {level.ttl}, in queues with the same settings"
             )
             fix = f"remove one of them, and let its routes use {other.name}"
-            yield Found(context.names.delay_queue(level.name), message, fix, level.line)
+            yield Found(context.shown_queue(level), message, fix, level.line)
 
 
 RULES: tuple[Rule, ...] = (

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from delayctl.topology.capacity import Capacity, Need, messages_in, round_up
 from delayctl.topology.duration import Duration
 from delayctl.topology.findings import Found, Rule, Severity
+from delayctl.topology.footprint import footprint_of, shape_of
 from delayctl.topology.journey import is_at_least_once
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Settings
@@ -13,14 +15,13 @@ from delayctl.topology.scene import Wait
 from delayctl.topology.wording import plural
 
 FEWEST, MOST = 1_000_000, 5_000_000
-BYTES_PER_MESSAGE = 1_000  # With a small body, up to RabbitMQ 3.13; measured at 630 to 770.
-BYTES_PER_MESSAGE_4 = 500  # RabbitMQ 4; measured at 160 to 420.
 _GIB = 1024**3
+_OLD, _NEW = footprint_of("classic").memory, footprint_of("classic", "4.0.0").memory
 
 
 def overflow(context: Context) -> Iterator[Found]:
     """D205: more comes than there is room for."""
-    for wait in context.waits.values():
+    for wait in context.whole_waits:
         rate, settings = wait.level.wait.expected_rate if wait.level else None, wait.queue.settings
         if 0 in (settings.max_length, settings.max_bytes):
             fate = "is refused" if settings.overflow == "reject-publish" else "leaves at once"
@@ -39,7 +40,7 @@ def _too_small(wait: Wait, rate: Rate, needed: Fraction, size: int) -> Found:
     count = f"{rate} for {wait.queue.settings.ttl} are {int(needed):,} messages, and {wait.queue.name} holds {plural(size, 'byte')}"
     is_refusing = wait.queue.settings.overflow == "reject-publish"
     effect = "most of them are refused" if is_refusing else "most of them leave early"
-    fix = f"set max_bytes to that many times the size of a message, or max_length: {_round_up(needed)} instead"
+    fix = f"set max_bytes to that many times the size of a message, or max_length: {round_up(needed)} instead"
     return Found(wait.queue.name, f"{count}: not even bodies of one byte fit, and {effect}", fix, wait.line)
 
 
@@ -52,20 +53,13 @@ def _overflowing(wait: Wait, rate: Rate, needed: Fraction, room: int, ttl: Durat
     else:
         early = Duration(ttl.ms - full_after.ms)
         effect = f"from {full_after} on the oldest leave early: after {full_after} instead of {ttl}, {early} too soon"
-    fix = f"set max_length: {_round_up(needed)}, or split the traffic over more levels"
+    fix = f"set max_length: {round_up(needed)}, or split the traffic over more levels"
     return Found(wait.queue.name, f"{count}: {effect}", fix, wait.line)
-
-
-def _round_up(needed: Fraction) -> int:
-    """A tenth more than is needed, in two digits."""
-    wanted = int(needed * 11 / 10) + 1
-    step = int("1".ljust(max(len(str(wanted)) - 1, 1), "0"))
-    return -(-wanted // step) * step
 
 
 def unusual_length(context: Context) -> Iterator[Found]:
     """D206: room for unusually few or many."""
-    for wait in context.waits.values():
+    for wait in context.kinds_of_waits:
         length = wait.queue.settings.max_length
         if length is not None and not FEWEST <= length <= MOST:
             effect = (
@@ -77,7 +71,7 @@ def unusual_length(context: Context) -> Iterator[Found]:
 
 def unlimited(context: Context) -> Iterator[Found]:
     """D207: room without end."""
-    for wait in context.waits.values():
+    for wait in context.kinds_of_waits:
         if wait.queue.settings.max_length is None and wait.queue.settings.max_bytes is None:
             message = f"{wait.queue.name} grows until the broker's memory or disk alarm stops every publisher"
             where, severity = "max_length", None
@@ -117,37 +111,52 @@ def _room(settings: Settings) -> str:
     return " and ".join(plural(limit, word) for limit, word in limits if limit is not None)
 
 
+def refusing_step(context: Context) -> Iterator[Found]:
+    """D214: a step of the ladder has no room for what comes from the one above."""
+    for wait in context.kinds_of_waits:
+        settings = wait.queue.settings
+        is_refusing = settings.overflow == "reject-publish" and not is_at_least_once(settings)
+        if wait.is_step and is_refusing and (settings.max_length or settings.max_bytes) is not None:
+            message = f"{wait.queue.name} has room for {_room(settings)}: what comes from a longer step while it is full is lost"
+            fix = "set profile: safe for the ladder, or overflow: drop-head"
+            yield Found(wait.queue.name, message, fix, wait.line)
+
+
 def memory(context: Context) -> Iterator[Found]:
     """D208: more than the broker's memory can hold."""
     room = context.spec.memory if context.spec.memory is not None else context.facts and context.facts.memory
     if not room:
         return
-    each = _bytes_per_message(context)
-    needs = {name: need for name, wait in context.waits.items() if (need := _need(wait, each))}
-    alone = [name for name, need in needs.items() if need > room]
+    waits = {wait.queue.name: wait for wait in context.whole_waits}
+    needs = {name: need for name, wait in waits.items() if (need := _need(wait, context)).room}
+    alone = [name for name, need in needs.items() if Capacity((need,)).memory > room]
     for name in alone:
-        wait = context.waits[name]
-        message = f"{name} full takes {_gib(needs[name])} at {each:,} bytes a message; the broker has {_gib(room)}"
-        yield Found(name, message, f"set max_length to {room // each:,} or less", wait.line)
-    if not alone and sum(needs.values()) > room:
-        largest = context.waits[max(needs, key=lambda name: needs[name])]
+        message = f"{name} full takes {_takes((needs[name],))}; the broker has {_gib(room)}"
+        fix = f"set max_length to {messages_in(room, needs[name]):,} or less"
+        yield Found(name, message, fix, waits[name].line)
+    if not alone and Capacity(tuple(needs.values())).memory > room:
+        largest = waits[max(needs, key=lambda name: needs[name].memory)]
         message = (
-            f"{len(needs)} full waits take {_gib(sum(needs.values()))} together at {each:,} bytes a message;"
-            f" the broker has {_gib(room)}"
+            f"{len(needs)} full waits take {_takes(tuple(needs.values()), 'together ')}; the broker has {_gib(room)}"
         )
         yield Found(largest.queue.name, message, "lower max_length, or give the broker more memory", largest.line)
 
 
-def _bytes_per_message(context: Context) -> int:
-    is_4 = context.live is not None and context.live.version.startswith("4.")
-    return BYTES_PER_MESSAGE_4 if is_4 else BYTES_PER_MESSAGE
+def _need(wait: Wait, context: Context) -> Need:
+    """A wait that is full; nothing where there is no limit, which is another rule's."""
+    shape, settings = shape_of(wait.queue), wait.queue.settings
+    footprint = footprint_of(shape, context.live.version if context.live else "")
+    # A limit in bytes counts as so much memory: how large bodies are is not known here.
+    limits = (settings.max_length, None if settings.max_bytes is None else settings.max_bytes // footprint.memory)
+    return Need(wait.queue.name, shape, footprint, max_length=min((n for n in limits if n is not None), default=None))
 
 
-def _need(wait: Wait, each: int) -> int:
-    """The bytes of a full queue; nothing where there is no limit, which is another rule's."""
-    length, size = wait.queue.settings.max_length, wait.queue.settings.max_bytes
-    limits = [limit for limit in (None if length is None else length * each, size) if limit is not None]
-    return min(limits, default=0)
+def _takes(needs: tuple[Need, ...], together: str = "") -> str:
+    """What full waits take, and what was reckoned with."""
+    each, capacity = sorted({need.memory_each for need in needs}), Capacity(needs)
+    figures = f"{each[0]:,}" if len(each) == 1 else f"{each[0]:,} to {each[-1]:,}"
+    log = f" and {_gib(capacity.log)} for the log of quorum queues" if capacity.log else ""
+    return f"{_gib(capacity.memory)} {together}at {figures} bytes a message{log}"
 
 
 def _gib(size: int) -> str:
@@ -190,12 +199,21 @@ RULES: tuple[Rule, ...] = (
         full_target,
     ),
     Rule(
+        "D214",
+        "refusing-step",
+        Severity.WARNING,
+        "A full step of the ladder loses what comes from a longer one.",
+        "A queue that refuses tells a publisher; what another queue hands on is gone, unless that one dead-letters at least once and"
+        " keeps it until there is room.",
+        refusing_step,
+    ),
+    Rule(
         "D208",
         "memory",
         Severity.WARNING,
         "Full waits take more memory than the broker has.",
-        "A waiting message takes about 1,000 bytes of memory besides its body up to RabbitMQ 3.13, and about 500 with RabbitMQ 4;"
-        " the memory is that of lint.memory in the file, or with --live the limit of the node that has least.",
+        f"A message that waits in a classic queue takes about {_OLD:,} bytes of memory besides its body up to RabbitMQ 3.13, and about {_NEW:,}"
+        " with RabbitMQ 4; docs/capacity.md has the other queues, and how to measure your own; the memory is that of lint.memory in the file, or with --live the limit of the node that has least.",
         memory,
     ),
 )

@@ -69,7 +69,8 @@ def classic_before_quorum(context: Context) -> Iterator[Found]:
         behind = sorted(targets.get(wait.queue.name, ()))
         if behind and not wait.is_quorum:
             more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
-            message = f"messages wait {wait.queue.settings.ttl} in {wait.queue.name} on one node before they reach {behind[0]}{more}, which is replicated"
+            where = "at the ladder" if wait.is_step else f"{wait.queue.settings.ttl} in {wait.queue.name}"
+            message = f"messages wait {where} on one node before they reach {behind[0]}{more}, which is replicated"
             fix = "make the wait quorum too (type: quorum, or profile: safe)"
             yield Found(wait.queue.name, message, fix, wait.line)
 
@@ -79,13 +80,13 @@ def _quorum_targets(context: Context) -> dict[str, set[str]]:
     replicated = {spec.name for spec in context.spec.queues if spec.type == "quorum"}
     found: dict[str, set[str]] = {}
     for route in context.spec.routes:
-        level_queue = context.names.delay_queue(route.level) if route.level else ""
+        level_queue = context.wait_behind(route.level) if route.level else ""
         found.setdefault(level_queue, set()).update(
             target.name for target in route.targets if target.name in replicated
         )
     for retry in context.spec.retries if replicated else ():
         for level in dict.fromkeys(retry.waits):
-            found.setdefault(context.names.delay_queue(level), set()).update({retry.queue} & replicated)
+            found.setdefault(context.wait_behind(level), set()).update({retry.queue} & replicated)
     exits: dict[str, list[str]] = {}
     for wait in context.waits.values():
         if wait.level is None:

@@ -1,10 +1,12 @@
 """Rules about the ways of messages: that they lead out, and not around."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.findings import Found, Rule, Severity
 from delayctl.topology.journey import Passage, is_at_least_once
+from delayctl.topology.key_index import common_key
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Settings
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Hop
@@ -20,7 +22,14 @@ def no_way_out(context: Context) -> Iterator[Found]:
         is_known = context.trails.is_key_known(trail, number)
         # Where any key may come, all is lost only where nothing is bound at all.
         if (is_bare or is_known) and (hop.exchange == passage.exchange or not is_bare):
-            yield _lost(context, _told(trail, passage, is_known=is_known), trail, passage, hop)
+            found = _lost(context, _told(trail, passage, is_known=is_known), trail, passage, hop)
+            yield replace(found, severity=Severity.WARNING) if _is_one_of_many(context, trail, hop) else found
+
+
+def _is_one_of_many(context: Context, trail: Trail, hop: Hop) -> bool:
+    """Say whether other keys of the same pattern are let out: the file can't tell which of them really come."""
+    ways_out = [binding.key for binding in context.network.bindings if binding.source == hop.exchange]
+    return any(common_key(pattern, key) is not None for pattern in trail.sample.patterns for key in ways_out)
 
 
 def _dead_ends(context: Context) -> Iterator[tuple[Trail, int, Hop]]:

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from delayctl.topology.key_index import FILL, OPEN_WORDS, common_key, is_pattern, sample_of
+from delayctl.topology.ladder import headers_for
+from delayctl.topology.names import ANY
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Message
 from delayctl.topology.scene import Scene
-from delayctl.topology.spec import RouteSpec
+from delayctl.topology.spec import RetrySpec, RouteSpec
 from delayctl.topology.wording import quoted
 
 MAX_PAIRS = 5_000  # Pairs of patterns that are held against each other; a file has seldom more than a handful.
@@ -23,6 +25,7 @@ class Sample:
     route: RouteSpec | None = None
     patterns: tuple[str, ...] = ()  # Those of the file that the key was made up for.
     retried: str | None = None  # The queue that this is a retry of.
+    parked: str | None = None  # The parking queue that this was sent to.
     rejected: str | None = None  # The queue that somebody has rejected it from.
     is_known: bool = True  # False where the file does not tell which keys come: this one is as good as any.
 
@@ -47,13 +50,19 @@ def samples_of(scene: Scene) -> Iterator[Sample]:
         for key in route.keys or (FILL,):
             yield _of_route(scene, route, key)
     for retry in scene.spec.retries:
-        message = Message(scene.names.retry_key(retry.queue))
-        # Which level it waited at makes no difference to where it comes out.
-        yield Sample(scene.names.entrance(retry.waits[0]), message, retry.line, retried=retry.queue)
+        yield from _of_retry(scene, retry)
     bound = {binding.destination for binding in scene.topology.bindings if binding.kind == "queue"}
     for name, wait in scene.waits.items():
         if name not in bound:
             yield Sample(DEFAULT_EXCHANGE, Message(name), wait.line, is_known=False)
+
+
+def _of_retry(scene: Scene, retry: RetrySpec) -> Iterator[Sample]:
+    if retry.by_broker is None:
+        message = Message(scene.names.retry_key(retry.queue))
+        # Which level it waited at makes no difference to where it comes out.
+        yield Sample(scene.names.entrance(retry.waits[0]), message, retry.line, retried=retry.queue)
+    yield Sample(scene.names.exit(), Message(scene.names.park_key(retry.park)), retry.line, parked=retry.park)
 
 
 def takes_every_key(scene: Scene, route: RouteSpec) -> bool:
@@ -75,6 +84,8 @@ def _of_route(scene: Scene, route: RouteSpec, key: str) -> Sample:
 
 def _sample(scene: Scene, route: RouteSpec, key: str, patterns: tuple[str, ...], *, is_known: bool = True) -> Sample:
     headers = {name: value for name, value in route.headers if name != "x-match"}
+    if route.level == ANY:
+        headers |= headers_for(1)  # The last step: wherever a message enters, it comes out the same way.
     return Sample(_way_in(scene, route), Message(key, headers), route.line, route, patterns, is_known=is_known)
 
 

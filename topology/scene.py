@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from delayctl.topology.effective import Effective, alternate_in_force, effective
+from delayctl.topology.expand_ladder import rung_specs
+from delayctl.topology.expand_shards import part_specs
 from delayctl.topology.facts import Facts
 from delayctl.topology.key_index import IndexedNetwork
 from delayctl.topology.live import Live
-from delayctl.topology.model import Queue, Settings, Topology
-from delayctl.topology.names import Names
+from delayctl.topology.model import Binding, Queue, Settings, Sharded, Topology
+from delayctl.topology.names import ANY, Names, rung_name
+from delayctl.topology.rerouting import place_of
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Network
 from delayctl.topology.spec import LevelSpec, QueueSpec, Spec
 
@@ -21,6 +24,7 @@ class Wait:
     queue: Queue
     line: int
     level: LevelSpec | None = None  # None for a queue of the user's own.
+    is_step: bool = False  # Of the ladder.
 
     @property
     def exit(self) -> str:
@@ -59,8 +63,18 @@ class Scene:
             exchange.name: replace(exchange, alternate=alternate_in_force(exchange, self.live.policies))
             for exchange in self.topology.exchanges
         }
-        bindings = {*found.bindings, *described.bindings}
+        bindings = {*(b for b in found.bindings if not self._is_replaced(b)), *described.bindings}
         return IndexedNetwork({**found.exchanges, **listed}, {**found.queues, **declared}, bindings)
+
+    def _is_replaced(self, binding: Binding) -> bool:
+        """Say whether a route of the file takes the place of a binding."""
+        assert self.live is not None
+        return bool(self.topology.replaced) and place_of(binding, self.live) in self._replaced_places
+
+    @cached_property
+    def _replaced_places(self) -> frozenset[object]:
+        assert self.live is not None
+        return frozenset(place_of(binding, self.live) for binding in self.topology.replaced)
 
     @cached_property
     def open_ended(self) -> frozenset[str]:
@@ -78,7 +92,11 @@ class Scene:
     def exchange_lines(self) -> Mapping[str, int]:
         """The line of every exchange, delayctl's own included."""
         lines = {exchange.name: exchange.line for exchange in self.spec.exchanges}
-        return lines | {self.names.entrance(level.name): level.line for level in self.spec.levels}
+        lines |= dict.fromkeys(self._of_ladder, self.spec.ladder.line) if self.spec.ladder else {}
+        levels = {level.name: level.line for level in self.spec.levels}
+        sharded = (level for level in self.topology.sharded if level.name in levels)
+        lines |= {name: levels[level.name] for level in sharded for name in (level.spread, *_entrances(level))}
+        return lines | {self.names.entrance(name): line for name, line in levels.items()}
 
     @cached_property
     def exchange_types(self) -> Mapping[str, str | None]:
@@ -98,6 +116,42 @@ class Scene:
     def waits(self) -> Mapping[str, Wait]:
         """Every queue of the file that messages wait in."""
         return {wait.queue.name: wait for wait in self._waits()}
+
+    @cached_property
+    def kinds_of_waits(self) -> tuple[Wait, ...]:
+        """Every wait, with all queues of a level as one; of the steps of the ladder that keep what waits alike, the first."""
+        seen: set[Settings] = set()
+        return tuple(wait for wait in self.whole_waits if not wait.is_step or _is_new(wait.queue.settings, seen))
+
+    @cached_property
+    def whole_waits(self) -> tuple[Wait, ...]:
+        """Every wait, with all queues of a level as one that has the level's room."""
+        levels = {level.name: level for level in self.spec.levels}
+        sharded = [level for level in self.topology.sharded if level.name in levels]
+        spread = {part.queue: level for level in sharded for part in level.parts}
+        wholes = {level.name: self._whole(level, levels[level.name]) for level in sharded}
+        found = (wholes[spread[name].name] if name in spread else wait for name, wait in self.waits.items())
+        return tuple(dict.fromkeys(found))
+
+    def _whole(self, level: Sharded, spec: LevelSpec) -> Wait:
+        first = self.network.queues[level.parts[0].queue]
+        settings = replace(first.settings, max_length=spec.wait.max_length, max_bytes=spec.wait.max_bytes)
+        return Wait(replace(first, name=level.queue, settings=settings), spec.line, spec)
+
+    def wait_behind(self, level: str) -> str:
+        """The queue that a message of a route comes out of: one of the level's, or the last of the ladder that it may wait in."""
+        if level == ANY:
+            return self.names.delay_queue(rung_name(0))
+        return self._first_queues.get(level, self.names.delay_queue(level))
+
+    @cached_property
+    def _first_queues(self) -> Mapping[str, str]:
+        """The queue of every level; of several, the one that samples wait in, which have no id."""
+        return {level.name: level.parts[0].queue for level in self.topology.levels}
+
+    def shown_queue(self, level: LevelSpec) -> str:
+        """The queue of a level, or all of them, as people speak of it."""
+        return self.names.shard_queues(level.name) if level.wait.shards > 1 else self.names.delay_queue(level.name)
 
     @cached_property
     def rejects_into_waits(self) -> frozenset[str]:
@@ -127,6 +181,11 @@ class Scene:
         existing = {name: elsewhere[name] for name in self.own_queues if name in elsewhere}
         return existing | {queue.name: queue for queue in self.topology.queues}
 
+    @property
+    def _of_ladder(self) -> tuple[str, ...]:
+        rungs = self.topology.rungs
+        return self.names.entrance(ANY), *(name for rung in rungs for name in (rung.gate, rung.entrance))
+
     def _leads_to_a_wait(self, settings: Settings) -> bool:
         if settings.dead_letter_exchange == DEFAULT_EXCHANGE:
             return settings.dead_letter_key in self.waits
@@ -151,9 +210,23 @@ class Scene:
         return frozenset(found)
 
     def _waits(self) -> Iterator[Wait]:
-        for level in self.spec.levels:
-            yield Wait(self.network.queues[self.names.delay_queue(level.name)], level.line, level)
+        for part in (part for level in self.spec.levels for part in part_specs(level)):
+            yield Wait(self.network.queues[self.names.delay_queue(part.name)], part.line, part)
+        for step, _ in rung_specs(self.spec.ladder, self.names) if self.spec.ladder else ():
+            yield Wait(self.network.queues[self.names.delay_queue(step.name)], step.line, step, is_step=True)
         for spec in self.spec.queues:
             queue = self.network.queues.get(spec.name)
             if queue and queue.settings.ttl is not None and queue.settings.dead_letter_exchange is not None:
                 yield Wait(queue, spec.line)
+
+
+def _entrances(level: Sharded) -> tuple[str, ...]:
+    return tuple(shard.entrance for shard in level.shards)
+
+
+def _is_new(settings: Settings, seen: set[Settings]) -> bool:
+    """Say whether no step before has the same settings, but for how long it waits and where it leads."""
+    kept = replace(settings, ttl=None, dead_letter_exchange=None)
+    is_new = kept not in seen
+    seen.add(kept)
+    return is_new

@@ -3,7 +3,7 @@
 import re
 
 MAX_BYTES = 2**63 - 1
-_SIZE = re.compile(r"([0-9]{1,19}) ?(|[kMGT]i?)B?")
+_SIZE = re.compile(r"([0-9]{1,19}) ?(|[kMGT]i?)[bB]?")
 _UNITS = {"": 1}
 _UNITS |= {letter: 1000**power for power, letter in enumerate("kMGT", 1)}
 _UNITS |= {f"{letter}i": 1024**power for power, letter in enumerate("kMGT", 1)}

@@ -102,17 +102,21 @@ class _Builder:
     def build(self) -> Node:
         """The root of the document."""
         loader = _LOADER(self._rendered.text)
-        next_event = loader.get_event
+        next_event, scalar_event = loader.get_event, yaml.ScalarEvent
         try:
             while True:
                 event = next_event()
                 kind = type(event)
-                # In the order of how often they come: most of a file are scalars.
-                if kind is yaml.ScalarEvent:
+                # In the order of how often they come: most of a file are scalars, so these cost no further call.
+                if kind is scalar_event:
                     text = event.value
                     is_plain = not event.style
                     value = resolve_plain(text) if is_plain else text
-                    self._add(event, ScalarNode(event.start_mark.line + 1, value, text, is_plain))
+                    node = ScalarNode(event.start_mark.line + 1, value, text, is_plain)
+                    self._children.append(node)
+                    self._count += 1
+                    if event.tag is not None or event.anchor is not None:
+                        self._label(event, node)
                 elif kind is yaml.MappingStartEvent:
                     self._enter(event, MapNode(event.start_mark.line + 1))
                 elif kind is yaml.SequenceStartEvent:
@@ -134,9 +138,8 @@ class _Builder:
             fix = "keep one document in a file: remove the '---'"
             raise self._invalid(event.start_mark.line + 1, "a second document begins", fix)
 
-    def _add(self, event: Any, node: Node) -> None:
-        self._count += 1
-        self._children.append(node)
+    def _label(self, event: Any, node: Node) -> None:
+        """Remember a node's anchor; refuse a tag."""
         if event.tag is not None and event.tag != "!":
             fix = "remove it, or put the value in quotes if the ! belongs to it"
             raise self._invalid(
@@ -146,7 +149,10 @@ class _Builder:
             self._anchors[event.anchor] = node, 1
 
     def _enter(self, event: Any, node: MapNode | ListNode) -> None:
-        self._add(event, node)
+        self._children.append(node)
+        self._count += 1
+        if event.tag is not None or event.anchor is not None:
+            self._label(event, node)
         self._open.append(_Open(node, event.anchor, self._count, self._children))
         self._children = []
         if len(self._open) > MAX_DEPTH:
@@ -160,7 +166,8 @@ class _Builder:
         if isinstance(node, ListNode):
             node.items = children
         else:
-            node.pairs = list(zip(children[::2], children[1::2], strict=True))
+            one_by_one = iter(children)
+            node.pairs = list(zip(one_by_one, one_by_one, strict=True))
             if self._may_merge and any(_is_merge(key) for key, _ in node.pairs):
                 self._merge(node)
         if closed.anchor and self._anchors[closed.anchor][0] is node:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from delayctl.topology.duration import Duration
+from delayctl.topology.ladder import DEFAULT_STEPS, DEFAULT_UNIT
 from delayctl.topology.model import Arguments, Kind, Overflow, QueueType
 from delayctl.topology.rate import Rate
 
@@ -11,12 +12,14 @@ ROCKETMQ_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 DEFAULT_LEVELS = ("1m", "5m", "15m")
 DEFAULT_MAX_LENGTH = 1_000_000
 DEFAULT_PRIORITY = 10
+MOST_SHARDS = 64
 ROCKETMQ_MAX_RETRIES = 16
+LONGEST_BROKER_WAIT = Duration.parse("49d")  # The broker's timers hold 32 bits of milliseconds.
 ROCKETMQ_FIRST_RETRY_LEVEL = 3  # The first retry waits level 3, the next level 4, and so on.
 
 SettingsHome = Literal["arguments", "policy"]
-Role = Literal["publisher", "consumer", "operator"]
-ROLES: tuple[Role, ...] = ("publisher", "consumer", "operator")
+Role = Literal["publisher", "consumer", "operator", "verifier"]
+ROLES: tuple[Role, ...] = ("publisher", "consumer", "operator", "verifier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class WaitSpec:
     max_bytes: int | None = None
     overflow: Overflow = "drop-head"
     at_least_once: bool = False
+    lazy: bool = False  # A classic queue keeps what waits on disk. Brokers from 3.12 on do that in any case.
+    shards: int = 1  # Over so many queues a level is spread; each takes its part of the limits above.
     expected_rate: Rate | None = None  # What lint holds against max_length; the broker never hears of it.
 
 
@@ -38,6 +43,16 @@ class LevelSpec:
     name: str
     ttl: Duration
     wait: WaitSpec
+    line: int = field(default=1, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LadderSpec:
+    """Steps of one unit, two, four and so on, which add up to any delay."""
+
+    unit: Duration = DEFAULT_UNIT
+    steps: int = DEFAULT_STEPS
+    wait: WaitSpec = WaitSpec()
     line: int = field(default=1, compare=False, repr=False)
 
 
@@ -84,18 +99,34 @@ class RouteSpec:
     keys: tuple[str, ...]
     targets: tuple[Target, ...]
     source: str | None = None  # None: publishers send straight to the entrance.
-    level: str | None = None  # None: no delay.
+    level: str | None = None  # None: no delay; ANY: whatever the publisher chooses.
     headers: Arguments = ()  # What a headers exchange looks for, x-match included.
     line: int = field(default=1, compare=False, repr=False)
+    replaces: bool = False  # The delay is put into a way that leads straight from the source to the targets.
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerWaits:
+    """Waits that a quorum queue does by itself: the n-th is n steps long, up to the longest."""
+
+    step: Duration
+    longest: Duration
+    most: int  # So many retries.
+
+
+def all_steps(step: Duration, most: int) -> Duration:
+    """How long the last of so many retries waits where no other limit is set."""
+    return min(Duration(step.ms * most), LONGEST_BROKER_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySpec:
-    """Failed messages of a queue wait these durations in turn, then are parked."""
+    """Failed messages of a queue wait, in levels or in the queue itself, and are parked in the end."""
 
     queue: str
-    waits: tuple[str, ...]  # Names of levels, one per retry.
+    waits: tuple[str, ...]  # Names of levels, one per retry; none where the broker does the waiting.
     park: str
+    by_broker: BrokerWaits | None = None
     line: int = field(default=1, compare=False, repr=False)
 
 
@@ -121,7 +152,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole file; one without levels declares no exit and no safety net either."""
+    """A whole file; one without any delay declares no exit and no safety net either."""
 
     levels: tuple[LevelSpec, ...]
     vhost: str | None = None
@@ -135,3 +166,10 @@ class Spec:
     grants: tuple[GrantSpec, ...] = ()
     silences: tuple[Silence, ...] = ()
     memory: int | None = None  # Bytes that the broker has, for lint.
+    ladder: LadderSpec | None = None
+    cancel: bool = False  # Messages can be cancelled while they wait.
+
+    @property
+    def has_delays(self) -> bool:
+        """Say whether messages can wait: at levels, at the ladder, or both."""
+        return bool(self.levels) or self.ladder is not None

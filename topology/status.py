@@ -7,7 +7,7 @@ from typing import Literal
 from delayctl.topology.effective import effective
 from delayctl.topology.figures import Age, Early, Figures, Node, Rates, Statistics, gone_early, oldest, rates
 from delayctl.topology.live import Live
-from delayctl.topology.model import Queue, Settings, Topology
+from delayctl.topology.model import Queue, Settings, Sharded, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan
 from delayctl.topology.routing import PREDEFINED
@@ -41,8 +41,10 @@ class LevelStatus:
     rates: Rates | None
     oldest: Age | None
     early: Early | None
-    is_own: bool = False  # A level: nobody but the file has a say in how it waits.
+    is_own: bool = False  # A level or a step of the ladder: nobody but the file has a say in how it waits.
     exit_is_missing: bool = False  # Its dead-letter exchange is not on the broker.
+    is_step: bool = False  # Of the ladder.
+    shard_of: Sharded | None = None  # The level, where this is one of its several queues.
 
     @property
     def waiting(self) -> int | None:
@@ -95,8 +97,8 @@ class Status:
 
 
 def waiting_queues(desired: Topology, live: Live) -> tuple[str, ...]:
-    """The queues of a topology that messages wait in: its levels, and all others with a TTL and a way out."""
-    levels = tuple(level.queue for level in desired.levels)
+    """The queues of a topology that messages wait in: levels, steps of the ladder, and all others with a TTL and a way out."""
+    levels = tuple(wait.queue for wait in desired.waits)
     others = [queue.name for queue in desired.queues] + [r.name for r in desired.existing if r.kind == "queue"]
     return levels + tuple(sorted(name for name in others if name not in levels and _waits(name, desired, live)))
 
@@ -128,7 +130,7 @@ def status_of(facts: Facts) -> Status:
         nodes=facts.statistics.nodes,
         differences=len(plan.changes) + len(plan.refusals),
         is_missing=not _is_there(desired, live),
-        warnings=plan.warnings,
+        warnings=(*plan.warnings, *(f"a change is under way: {wait}" for wait in plan.waits)),
     )
 
 
@@ -155,10 +157,13 @@ def _in_force(queue: Queue, live: Live) -> tuple[Settings, tuple[str, ...]]:
 
 def _level_status(name: str, facts: Facts, missing: frozenset[str], *, is_counted: bool) -> LevelStatus:
     live, wanted = facts.live, _wanted(name, facts.desired)
-    level = next((level.name for level in facts.desired.levels if level.queue == name), name)
+    level = next((wait.name for wait in facts.desired.waits if wait.queue == name), name)
     is_own = name in facts.desired.delay_queues
+    is_step = any(rung.queue == name for rung in facts.desired.rungs)
+    shard_of = next((whole for whole in facts.desired.sharded if name in whole.queues), None)
     if name not in live.queues:
-        return LevelStatus(level, name, False, wanted, wanted or Settings(), (), _NOTHING, None, None, None, is_own)
+        nothing = LevelStatus(level, name, False, wanted, wanted or Settings(), (), _NOTHING, None, None, None, is_own)
+        return replace(nothing, is_step=is_step, shard_of=shard_of)
     settings, policies = _in_force(live.queues[name], live)
     figures = facts.statistics.queues.get(name, _NOTHING)
     if not is_counted:  # The broker counts what clients publish, and nothing that other queues hand on.
@@ -179,6 +184,8 @@ def _level_status(name: str, facts: Facts, missing: frozenset[str], *, is_counte
         early,
         is_own,
         exit_is_missing=settings.dead_letter_exchange in missing,
+        is_step=is_step,
+        shard_of=shard_of,
     )
 
 
@@ -191,7 +198,7 @@ def _early(settings: Settings, figures: Figures, *, is_counted: bool) -> Early |
 
 def _parked(facts: Facts) -> Iterator[Parked]:
     unrouted = Names(facts.desired.prefix).unrouted_queue()
-    if facts.desired.levels:
+    if facts.desired.waits:
         yield Parked(unrouted, "unrouted", facts.statistics.queues.get(unrouted, _NOTHING).waiting)
     for name in sorted(set(facts.parks)):
         yield Parked(name, "retry", facts.statistics.queues.get(name, _NOTHING).waiting)

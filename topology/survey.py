@@ -19,15 +19,23 @@ def make_plan(
 ) -> tuple[Plan, Live]:
     """Read the virtual host and plan what turns it into `desired`."""
     live = _read(management, desired.prefix, (exchange.name for exchange in desired.exchanges), desired.existing)
-    both = Comparison(desired, live)
+    if desired.sharded:
+        live = replace(live, nodes=management.running_nodes(), exchange_types=management.exchange_types())
+    insisted = frozenset(accept_loss)
+    both = Comparison(desired, live, insisted)
     if going := _exchanges_that_go(both.changes):
         # Bindings to exclusive queues are in no definitions, and go with their exchange.
         live = replace(live, bindings=live.bindings.union(*map(management.bindings_of, going)))
-        both = Comparison(desired, live)
-    if names := at_stake(both):
+        both = Comparison(desired, live, insisted)
+    if names := at_stake(both) | _waited_for(both):
         live = replace(live, backlog={name: broker.backlog(name) for name in sorted(names)})
-        both = Comparison(desired, live)
-    return judge(both, vhost=vhost, accept_loss=accept_loss), live
+        both = Comparison(desired, live, insisted)
+    return judge(both, vhost=vhost), live
+
+
+def _waited_for(both: Comparison) -> frozenset[str]:
+    """The queues that empty before the rest is done: what they hold decides nothing, but is told."""
+    return frozenset(wait.queue for wait in both.course.waits) & both.live.queues.keys()
 
 
 def check_fresh(plan: Plan, management: Management, broker: RabbitBroker) -> None:

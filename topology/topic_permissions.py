@@ -75,8 +75,12 @@ def _refused(
     keys = {binding.key for binding in topology.bindings if binding.source == exchange}
     if verb == "read":
         exact, open_keys = keys, set[str]()  # A binding's key is compared as it is written.
+    elif grant.role == "consumer":
+        exact, open_keys = _parking_keys(grant, spec), set[str]()
+    elif grant.role == "verifier":
+        exact, open_keys = {Names(spec.prefix).verify_key("run", 0)}, set[str]()  # One canary's key is as good as any.
     else:
-        keys -= {Names(spec.prefix).retry_key(retry.queue) for retry in spec.retries}  # Consumers' own.
+        keys -= _keys_of_consumers(spec)
         open_keys = {key for key in keys if is_pattern(key)} or ({_ANY_KEY} if not keys else set())
         exact = keys - open_keys
     refused = tuple(sorted(key for key in exact if allows(in_full, key) is False))
@@ -87,3 +91,14 @@ def _refused(
     if doubtful:
         shown = tuple(sorted(doubtful - {_ANY_KEY}))
         yield TopicLack(grant.user, grant.role, verb, exchange, shown, pattern, is_certain=False)
+
+
+def _parking_keys(grant: GrantSpec, spec: Spec) -> set[str]:
+    """What a consumer publishes to a topic exchange: what it parks, to the exit."""
+    retries = (retry for retry in spec.retries if not grant.only or retry.queue in grant.only)
+    return {Names(spec.prefix).park_key(retry.park) for retry in retries}
+
+
+def _keys_of_consumers(spec: Spec) -> set[str]:
+    names = Names(spec.prefix)
+    return {key for retry in spec.retries for key in (names.retry_key(retry.queue), names.park_key(retry.park))}

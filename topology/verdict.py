@@ -1,7 +1,7 @@
 """Whether a topology is healthy: every reason in words, with what to do about it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from delayctl.topology.duration import Duration
@@ -15,7 +15,7 @@ SEVERITIES: tuple[Severity, ...] = ("unhealthy", "warning", "note")
 
 _NEARLY_FULL = 0.8
 _BLOCKED_BY = 32  # So many messages without a taker block an at-least-once queue as a whole.
-_BROKEN_STATES = frozenset({"crashed", "down", "minority", "stopped", "terminated"})
+BROKEN_STATES = frozenset({"crashed", "down", "minority", "stopped", "terminated"})
 _NAMED = 5
 
 
@@ -26,6 +26,7 @@ class Reason:
     severity: Severity
     what: str
     fix: str | None = None
+    at: str = field(default="", compare=False)  # The queue or node that it is about, if it is about one.
 
 
 def is_healthy(reasons: tuple[Reason, ...]) -> bool:
@@ -39,7 +40,8 @@ def verdict(status: Status, *, source: str) -> tuple[Reason, ...]:
     return tuple(sorted(found, key=lambda reason: SEVERITIES.index(reason.severity)))
 
 
-def _drift(status: Status, source: str) -> Iterator[Reason]:
+def drift(status: Status, source: str) -> Iterator[Reason]:
+    """What plan would change."""
     if status.is_missing:
         yield Reason("unhealthy", "nothing of the topology is on the broker", f"delayctl apply {source}")
     elif status.differences:
@@ -49,18 +51,24 @@ def _drift(status: Status, source: str) -> Iterator[Reason]:
         )
 
 
-def _missing_levels(status: Status, source: str) -> Iterator[Reason]:
+def missing_levels(status: Status, source: str) -> Iterator[Reason]:
+    """Waits that are not there."""
     for level in () if status.is_missing else status.levels:
         if not level.is_there:
             what = f"{level.queue} is not there: what is meant to wait in it is lost or refused"
-            yield Reason("unhealthy", what, f"delayctl apply {source}")
+            yield Reason("unhealthy", what, f"delayctl apply {source}", level.queue)
 
 
-def _broken_queues(status: Status, _: str) -> Iterator[Reason]:
+def broken_queues(status: Status, _: str) -> Iterator[Reason]:
+    """Waits that are there, and out of order."""
+    fix = "bring back the nodes that hold it; the broker's log says more"
     for level in status.levels:
-        if level.figures.state in _BROKEN_STATES:
+        if level.figures.state in BROKEN_STATES:
             what = f"{level.queue} is {level.figures.state}: it takes nothing and lets nothing go"
-            yield Reason("unhealthy", what, "bring back the nodes that hold it; the broker's log says more")
+            yield Reason("unhealthy", what, fix, level.queue)
+        elif not level.figures.has_majority:
+            what = f"{level.queue} has lost most of its replicas: it takes nothing and lets nothing go"
+            yield Reason("unhealthy", what, fix, level.queue)
 
 
 def _changed_limits(status: Status, source: str) -> Iterator[Reason]:
@@ -85,7 +93,8 @@ def _is_ours_to_say(level: LevelStatus, wanted: object) -> bool:
     return level.is_own or wanted is not None or not level.policies
 
 
-def _missing_exits(status: Status, source: str) -> Iterator[Reason]:
+def missing_exits(status: Status, source: str) -> Iterator[Reason]:
+    """Waits that lead nowhere."""
     for level in status.levels:
         if level.exit_is_missing:
             exit = level.settings.dead_letter_exchange
@@ -94,27 +103,33 @@ def _missing_exits(status: Status, source: str) -> Iterator[Reason]:
             what = f"{level.queue} hands on to exchange {exit}, which is not on the broker: what has waited {fate}"
             apply = f"delayctl apply {source}"
             fix = apply if level.is_own else f"create it: with {exit} under exchanges: in the file, {apply} does"
-            yield Reason("unhealthy", what, fix)
+            yield Reason("unhealthy", what, fix, level.queue)
 
 
 def _limit(length: int | None) -> str:
     return "any number of messages" if length is None else plural(length, "message")
 
 
-def _full_levels(status: Status, _: str) -> Iterator[Reason]:
+def full_levels(status: Status, _: str) -> Iterator[Reason]:
+    """What can take nothing more without letting something go."""
     for level in status.levels:
-        share = level.fullness
-        if share is None or share < _NEARLY_FULL:
+        if level.fullness is None or level.fullness < 1:
             continue
-        if share < 1:
-            what = f"{level.queue} is {share:.0%} full"
-            yield Reason("warning", what, f"raise max_length before {_what_happens(level)}")
-        elif level.rejects:
+        if level.rejects:
             what = f"{level.queue} is full: publishers are refused"
-            yield Reason("unhealthy", what, "raise max_length, or publish less")
+            yield Reason("unhealthy", what, "raise max_length, or publish less", level.queue)
         else:
             what = f"{level.queue} is full: what comes in pushes the oldest out early{_how_early(level)}"
-            yield Reason("unhealthy", what, "raise max_length, or set overflow: reject-publish to refuse instead")
+            fix = "raise max_length, or set overflow: reject-publish to refuse instead"
+            yield Reason("unhealthy", what, fix, level.queue)
+
+
+def filling_levels(status: Status, _: str) -> Iterator[Reason]:
+    """What will soon be full."""
+    for level in status.levels:
+        if level.fullness is not None and _NEARLY_FULL <= level.fullness < 1:
+            what = f"{level.queue} is {level.fullness:.0%} full"
+            yield Reason("warning", what, f"raise max_length before {_what_happens(level)}", level.queue)
 
 
 def _what_happens(level: LevelStatus) -> str:
@@ -131,71 +146,119 @@ def _how_early(level: LevelStatus) -> str:
     return f", at this rate after {after} instead of {level.settings.ttl}"
 
 
-def _gone_early(status: Status, _: str) -> Iterator[Reason]:
+def gone_early(status: Status, _: str) -> Iterator[Reason]:
+    """What has left before its time was up."""
     for level in status.levels:
         if level.early and level.early.at_least:
             count = plural(level.early.at_least, "message")
             what = f"at least {count} of the last {level.early.window} left {level.queue} before the time was up"
-            yield Reason(
-                "warning", what, "raise max_length if it was full; look for consumers and purges if it was not"
-            )
+            fix = "raise max_length if it was full; look for consumers and purges if it was not"
+            yield Reason("warning", what, fix, level.queue)
 
 
-def _consumed_levels(status: Status, _: str) -> Iterator[Reason]:
+def consumed_levels(status: Status, _: str) -> Iterator[Reason]:
+    """Who consumes from a wait takes messages before their time."""
     for level in status.levels:
-        if level.figures.consumers:
+        if level.figures.consumers and not level.is_own:
+            yield _consumed_wait(level)
+        elif level.figures.consumers:
             what = (
                 f"{plural(level.figures.consumers, 'consumer')} on {level.queue}: messages are taken before their time"
             )
-            yield Reason("unhealthy", what, "let them consume from the queue behind the delay")
-        elif held := level.figures.unacknowledged:
+            yield Reason("unhealthy", what, "let them consume from the queue behind the delay", level.queue)
+
+
+def held_messages(status: Status, _: str) -> Iterator[Reason]:
+    """What a client has taken and not answered."""
+    for level in status.levels:
+        held = level.figures.unacknowledged
+        if held and level.is_own and not level.figures.consumers:
             what = f"{plural(held, 'message')} of {level.queue} {'is' if held == 1 else 'are'} held by a client, and can't expire"
-            yield Reason(
-                "unhealthy", what, "close the client's channel, and let it take from the queue behind the delay"
-            )
+            fix = "close the client's channel, and let it take from the queue behind the delay"
+            yield Reason("unhealthy", what, fix, level.queue)
 
 
-def _stuck(status: Status, _: str) -> Iterator[Reason]:
+def _consumed_wait(level: LevelStatus) -> Reason:
+    """A queue of the user's own with a TTL may be a wait, or one whose messages are worth something for a while only."""
+    what = (
+        f"{plural(level.figures.consumers or 0, 'consumer')} on {level.queue}, which has a TTL of {level.settings.ttl}"
+    )
+    fix = "fine where messages are to be taken within that time; else let them consume from the queue behind the wait"
+    return Reason("warning", what, fix, level.queue)
+
+
+def stuck_levels(status: Status, _: str) -> Iterator[Reason]:
+    """What holds its first message for longer than its TTL."""
     for level in status.levels:
         if level.settings.ttl and (stuck := stuck_for(level.figures, level.settings.ttl)):
             what = f"{level.queue} is stuck: nothing has left it for {stuck}, and its TTL is {level.settings.ttl}"
             fix = "its first message was given a longer TTL (by an earlier policy, perhaps): wait for it, or purge"
-            yield Reason("unhealthy", what, fix)
+            yield Reason("unhealthy", what, fix, level.queue)
+
+
+def untaken_messages(status: Status, _: str) -> Iterator[Reason]:
+    """What has expired in an at-least-once queue, and was not taken by whatever it was sent to."""
+    for level in status.levels:
         if count := level.figures.dead_lettering:
             what = f"{plural(count, 'message')} of {level.queue} expired and found no taker yet"
             fix = "see that the exit leads somewhere and that the queues behind it take messages"
-            yield Reason("unhealthy" if count >= _BLOCKED_BY else "warning", what, fix)
+            yield Reason("unhealthy" if count >= _BLOCKED_BY else "warning", what, fix, level.queue)
 
 
-def _parked(status: Status, _: str) -> Iterator[Reason]:
+def parked_messages(status: Status, _: str) -> Iterator[Reason]:
+    """What went no further."""
     for parked in status.parked:
         count = parked.messages or 0
         if count and parked.kind == "unrouted":
             what = f"{plural(count, 'message')} had no way out and {'is' if count == 1 else 'are'} parked in {parked.queue}"
-            fix = "add routes for their keys and apply, then move them to the exit with a shovel"
-            yield Reason("unhealthy", what, fix)
+            fix = "add routes for their keys and apply, then send them on: delayctl redrive"
+            yield Reason("unhealthy", what, fix, parked.queue)
         elif count:
             what = f"{plural(count, 'message')} failed every retry and {'is' if count == 1 else 'are'} parked in {parked.queue}"
-            yield Reason("warning", what, "find out why they fail, then move them back or purge them")
+            yield Reason("warning", what, "find out why they fail, then move them back or purge them", parked.queue)
 
 
-def _nodes(status: Status, _: str) -> Iterator[Reason]:
+def unseen_nodes(status: Status, _: str) -> Iterator[Reason]:
+    """Whether there are alarms can't be said of nodes that can't be seen."""
     if status.nodes is None:
         what = "alarms are not known: the user may not see the nodes"
         yield Reason("note", what, "let an administrator add the tag monitoring")
+
+
+def lost_nodes(status: Status, _: str) -> Iterator[Reason]:
+    """Nodes that are not there."""
     for node in status.nodes or ():
         if not node.is_running:
-            yield Reason("unhealthy", f"node {node.name} is down", "start it again")
+            yield Reason("unhealthy", f"node {node.name} is down", "start it again", node.name)
+
+
+def partitions(status: Status, _: str) -> Iterator[Reason]:
+    """Nodes that are there, and don't see each other."""
+    for node in status.nodes or ():
         if node.is_partitioned:
-            yield Reason("unhealthy", f"node {node.name} has lost sight of others (partition)", "mend the network")
+            what = f"node {node.name} has lost sight of others (partition)"
+            yield Reason("unhealthy", what, "mend the network", node.name)
+
+
+def memory_alarms(status: Status, _: str) -> Iterator[Reason]:
+    """Nodes whose memory is used up to the limit."""
+    for node in status.nodes or ():
         if node.memory_alarm:
             fix = "let consumers catch up, or give it more memory"
-            yield Reason("unhealthy", f"node {node.name} is short of memory: publishers are blocked", fix)
+            what = f"node {node.name} is short of memory: publishers are blocked"
+            yield Reason("unhealthy", what, fix, node.name)
+
+
+def disk_alarms(status: Status, _: str) -> Iterator[Reason]:
+    """Nodes whose disk is full up to the limit."""
+    for node in status.nodes or ():
         if node.disk_alarm:
-            yield Reason("unhealthy", f"node {node.name} is short of disk: publishers are blocked", "free some of it")
+            what = f"node {node.name} is short of disk: publishers are blocked"
+            yield Reason("unhealthy", what, "free some of it", node.name)
 
 
-def _silent_figures(status: Status, _: str) -> Iterator[Reason]:
+def silent_figures(status: Status, _: str) -> Iterator[Reason]:
+    """Waits that the broker says nothing of."""
     silent = [level.queue for level in status.levels if level.is_there and level.waiting is None]
     if silent:
         what = f"the broker has not said yet what waits in {_names(silent)}"
@@ -205,13 +268,15 @@ def _silent_figures(status: Status, _: str) -> Iterator[Reason]:
         yield Reason("warning", what, fix)
 
 
-def _targets(status: Status, _: str) -> Iterator[Reason]:
+def unread_targets(status: Status, _: str) -> Iterator[Reason]:
+    """Queues behind the waits that nobody reads."""
     unread = [target.queue for target in status.targets if target.consumers == 0]
     if unread:
         yield Reason("note", f"nobody consumes {_names(unread)}")
 
 
-def _plan_warnings(status: Status, _: str) -> Iterator[Reason]:
+def plan_warnings(status: Status, _: str) -> Iterator[Reason]:
+    """What plan has to say besides."""
     for text in status.warnings:
         yield Reason("note", f"plan says: {text}")
 
@@ -221,18 +286,25 @@ def _names(names: list[str]) -> str:
 
 
 _RULES: tuple[Callable[[Status, str], Iterator[Reason]], ...] = (
-    _drift,
-    _missing_levels,
-    _broken_queues,
+    drift,
+    missing_levels,
+    broken_queues,
     _changed_limits,
-    _missing_exits,
-    _full_levels,
-    _gone_early,
-    _consumed_levels,
-    _stuck,
-    _parked,
-    _nodes,
-    _silent_figures,
-    _targets,
-    _plan_warnings,
+    missing_exits,
+    full_levels,
+    filling_levels,
+    gone_early,
+    consumed_levels,
+    held_messages,
+    stuck_levels,
+    untaken_messages,
+    parked_messages,
+    unseen_nodes,
+    memory_alarms,
+    disk_alarms,
+    lost_nodes,
+    partitions,
+    silent_figures,
+    unread_targets,
+    plan_warnings,
 )

@@ -1,13 +1,12 @@
 """Bugs of RabbitMQ's releases that touch delays, each with its source."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from delayctl.topology.lint_context import Context
 from delayctl.topology.routing import DEFAULT_EXCHANGE
+from delayctl.topology.version import DELAYED_RETRY_SINCE, Version, version_text
 
-Version = tuple[int, int, int]
 _ISSUES = "https://github.com/rabbitmq/rabbitmq-server"
 
 
@@ -33,13 +32,7 @@ class Bug:
     @property
     def fixed_in(self) -> str:
         """The releases to upgrade to."""
-        return " or ".join(".".join(map(str, fix)) for fix in self.mended)
-
-
-def parse_version(text: str) -> Version | None:
-    """Read a version such as 3.10.8 or 4.3.6-beta.1; None where it is none."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+        return " or ".join(map(version_text, self.mended))
 
 
 def _quorum_waits(context: Context) -> list[str]:
@@ -64,6 +57,10 @@ def _at_least_once_to_itself(context: Context) -> list[str]:
             if passage.out_of in keeping and passage.out_of in passage.routed.queues
         }
     )
+
+
+def _retries_by_broker(context: Context) -> list[str]:
+    return [queue.name for queue in context.topology.queues if queue.settings.waits_between_retries]
 
 
 def _quorum_overflow(context: Context) -> list[str]:
@@ -124,7 +121,7 @@ BUGS = (
     Bug(
         (3, 10, 0),
         ((3, 11, 20), (3, 12, 2)),
-        "at-least-once dead-lettering back to the same queue is never done with, and blocks the queue",
+        "what a consumer rejects is dead-lettered at least once back to the same queue and never done with, which blocks the queue",
         f"{_ISSUES}/pull/8799",
         _at_least_once_to_itself,
     ),
@@ -138,7 +135,7 @@ BUGS = (
     Bug(
         (3, 10, 0),
         ((4, 2, 1),),
-        "a quorum queue that overflows with drop-head lets messages out in the wrong order",
+        "a quorum queue with drop-head that loses several messages at once to its limit lets them out in the wrong order",
         f"{_ISSUES}/pull/14926",
         _quorum_overflow,
     ),
@@ -148,6 +145,13 @@ BUGS = (
         "a message with an empty key reaches every queue that any topic exchange has bound with an empty key",
         f"{_ISSUES}/pull/16271",
         _empty_topic_keys,
+    ),
+    Bug(
+        (0, 0, 0),
+        (DELAYED_RETRY_SINCE,),
+        "its quorum queues do not make a message wait before it is tried again: what failed comes back at once",
+        "https://github.com/rabbitmq/rabbitmq-website/pull/2508",
+        _retries_by_broker,
     ),
     Bug(
         (3, 10, 0),

@@ -6,16 +6,20 @@ from dataclasses import replace
 from typing import TypeVar
 
 from delayctl.topology.duration import Duration
+from delayctl.topology.ladder import DEFAULT_STEPS, DEFAULT_UNIT
 from delayctl.topology.layout import Plain, block, entry
 from delayctl.topology.model import thaw
+from delayctl.topology.names import ANY
 from delayctl.topology.size import size_text
 from delayctl.topology.spec import (
     DEFAULT_PRIORITY,
     ROCKETMQ_FIRST_RETRY_LEVEL,
     ROCKETMQ_LEVELS,
     ROCKETMQ_MAX_RETRIES,
+    BrokerWaits,
     ExchangeSpec,
     GrantSpec,
+    LadderSpec,
     LevelSpec,
     QueueSpec,
     RetrySpec,
@@ -24,6 +28,7 @@ from delayctl.topology.spec import (
     Spec,
     Target,
     WaitSpec,
+    all_steps,
 )
 
 _ROCKETMQ = tuple(ROCKETMQ_LEVELS.split())
@@ -36,7 +41,7 @@ def write_spec(spec: Spec) -> str:
     head = entry("version", 1)
     head += entry("vhost", spec.vhost) if spec.vhost is not None else []
     head += entry("prefix", spec.prefix) if spec.prefix else []
-    sections = [head, block("delay", _delay(spec)) if spec.levels else entry("delay", "none")]
+    sections = [head, _delay_section(spec)]
     if spec.exchanges:
         sections.append(block("exchanges", {exchange.name: _exchange(exchange) for exchange in spec.exchanges}))
     if spec.queues:
@@ -53,21 +58,41 @@ def write_spec(spec: Spec) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
+def _delay_section(spec: Spec) -> list[str]:
+    if not spec.has_delays:
+        return entry("delay", "none")
+    delay = _delay(spec)
+    return entry("delay", ANY) if delay == {"any": True} else block("delay", delay)
+
+
 def _delay(spec: Spec) -> dict[str, Plain]:
-    base = _usual_wait(spec.levels)
-    delay: dict[str, Plain] = {"levels": _levels(spec.levels, base)}
+    base = _usual_wait(spec)
+    delay: dict[str, Plain] = {"levels": _levels(spec.levels, base)} if spec.levels else {}
+    if spec.ladder:
+        delay["any"] = _ladder(spec.ladder, base) or True
     if wait := _wait(base, WaitSpec()):
         delay["queue"] = wait
     if spec.settings != "arguments":
         delay["settings"] = spec.settings
     if spec.policy_priority != DEFAULT_PRIORITY:
         delay["policy_priority"] = spec.policy_priority
+    if spec.cancel:
+        delay["cancel"] = True
     return delay
 
 
-def _usual_wait(levels: Sequence[LevelSpec]) -> WaitSpec:
-    """What most levels have in common; a level can join the profile safe, but not leave it."""
-    waits = [level.wait for level in levels]
+def _ladder(ladder: LadderSpec, base: WaitSpec) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {}
+    if ladder.unit != DEFAULT_UNIT:
+        fields["unit"] = str(ladder.unit)
+    if ladder.steps != DEFAULT_STEPS:
+        fields["steps"] = ladder.steps
+    return fields | _wait(ladder.wait, replace(base, shards=1))  # A step is one queue.
+
+
+def _usual_wait(spec: Spec) -> WaitSpec:
+    """What most waits have in common; a level can join the profile safe, but not leave it."""
+    waits = [level.wait for level in spec.levels] + ([spec.ladder.wait] if spec.ladder else [])
     usual = Counter([wait for wait in waits if not wait.at_least_once] or waits).most_common(1)[0][0]
     # Nor can a level leave an expected rate.
     return usual if all(wait.expected_rate for wait in waits) else replace(usual, expected_rate=None)
@@ -106,6 +131,10 @@ def _wait(wait: WaitSpec, base: WaitSpec) -> dict[str, Plain]:
         fields["max_bytes"] = "unlimited" if wait.max_bytes is None else wait.max_bytes
     if wait.overflow != base.overflow:
         fields["overflow"] = wait.overflow
+    if wait.lazy != base.lazy:
+        fields["lazy"] = wait.lazy
+    if wait.shards != base.shards:
+        fields["shards"] = wait.shards
     if wait.expected_rate != base.expected_rate and wait.expected_rate is not None:
         fields["expected_rate"] = str(wait.expected_rate)
     return fields
@@ -165,7 +194,7 @@ def _route(route: RouteSpec, source_type: str | None) -> dict[str, Plain]:
     if route.level is not None:
         fields["delay"] = route.level
     fields["to"] = _one_or_list([_target(target) for target in route.targets])
-    return fields
+    return fields | ({"replaces": True} if route.replaces else {})
 
 
 def _target(target: Target) -> Plain:
@@ -177,11 +206,20 @@ def _one_or_list(parts: Sequence[Part]) -> Plain:
 
 
 def _retry(retry: RetrySpec) -> dict[str, Plain]:
+    if retry.by_broker:
+        return {**_broker_waits(retry.by_broker), "park": retry.park}
     rocketmq = _repeated(_ROCKETMQ[ROCKETMQ_FIRST_RETRY_LEVEL - 1 :], len(retry.waits))
     if retry.waits == rocketmq:
         most: dict[str, Plain] = {} if len(rocketmq) == ROCKETMQ_MAX_RETRIES else {"max": len(rocketmq)}
         return {"levels": "rocketmq", **most, "park": retry.park}
     return {"levels": list(_without_repetition(retry.waits)), "max": len(retry.waits), "park": retry.park}
+
+
+def _broker_waits(waits: BrokerWaits) -> dict[str, Plain]:
+    fields: dict[str, Plain] = {"by": "broker", "step": str(waits.step)}
+    if waits.longest != all_steps(waits.step, waits.most):
+        fields["longest"] = str(waits.longest)
+    return fields if waits.most == ROCKETMQ_MAX_RETRIES else {**fields, "max": waits.most}
 
 
 def _repeated(waits: tuple[str, ...], count: int) -> tuple[str, ...]:

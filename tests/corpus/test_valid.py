@@ -11,7 +11,7 @@ from delayctl.cli.main import main
 from delayctl.topology import source
 from delayctl.topology.duration import Duration
 from delayctl.topology.expand import expand
-from delayctl.topology.model import Topology
+from delayctl.topology.model import Binding, Topology
 from delayctl.topology.parse import read_spec
 from delayctl.topology.write import write_spec
 
@@ -70,8 +70,13 @@ def topology_text(topology: Topology) -> str:
 
 def shown(value: object) -> str:
     """A value as Python would make it, defaults left out."""
-    if isinstance(value, Duration) or not is_dataclass(value):
-        return str(value) if isinstance(value, Duration) else repr(value)
-    parts = ((field, getattr(value, field.name)) for field in fields(value))
-    written = (f"{field.name}={shown(part)}" for field, part in parts if part != field.default)
+    if isinstance(value, Duration):
+        return str(value)
+    if isinstance(value, Binding):
+        defaults = {name: Binding._field_defaults.get(name) for name in Binding._fields}
+    elif is_dataclass(value):
+        defaults = {field.name: field.default for field in fields(value)}
+    else:
+        return repr(value)
+    written = (f"{name}={shown(part)}" for name in defaults if (part := getattr(value, name)) != defaults[name])
     return f"{type(value).__name__}({', '.join(written)})"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from delayctl.topology.facts import Facts, Waiting
 from delayctl.topology.live import Live
-from delayctl.topology.model import Policy, freeze_arguments
+from delayctl.topology.model import EXCHANGE_TYPES, ROUTED_TYPES, Policy, freeze_arguments
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,7 @@ BROKERS = {
         Live("3.10.8"),
         Facts(permissions=(permission("orders-service", "", "^orders", ""), permission("admin", ".*", ".*", ".*"))),
     ),
+    "D405": Looked(Live("3.10.8"), Facts(nodes=3, exchange_types=frozenset(EXCHANGE_TYPES))),
+    "D406": Looked(Live("3.10.8"), Facts(nodes=1, exchange_types=frozenset(ROUTED_TYPES))),
+    "D407": Looked(Live("3.10.8")),
 }

@@ -11,7 +11,8 @@ from delayctl.topology.lint import lint
 from delayctl.topology.live import Live
 from delayctl.topology.model import Queue, Settings, freeze_arguments
 from delayctl.topology.parse import read_spec
-from delayctl.topology.version_bugs import BUGS, parse_version
+from delayctl.topology.version import parse_version
+from delayctl.topology.version_bugs import BUGS
 
 from tests.lint.brokers import policy
 
@@ -118,6 +119,21 @@ def test_at_once_and_later_is_twice_too() -> None:
     assert [message.rpartition(": ")[2] for _, _, message in found(text)] == ["at once and after 1m"]
 
 
+@pytest.mark.parametrize(
+    ("way_out", "severity"),
+    [("order.created", Severity.WARNING), ("*.paid", Severity.WARNING), ("bill.sent", Severity.ERROR)],
+)
+def test_a_pattern_of_which_some_keys_are_let_out_is_no_error(way_out: str, severity: Severity) -> None:
+    """Which of its keys come is not in the file; where none is let out, all are lost."""
+    text = (
+        f"version: 1\ndelay: none\nqueues:\n  a.wait: {wait('b.exchange')}\nroutes:\n"
+        f'  - {{from: a.exchange, key: "order.#", to: a.wait}}\n  - {{from: b.exchange, key: "{way_out}", to: q}}\n'
+    )
+    spec = read_spec(text, {}, file="topology.yaml")
+
+    assert [(f.code, f.severity) for f in lint(spec, expand(spec)).findings if f.code == "D101"] == [("D101", severity)]
+
+
 def test_a_publisher_may_choose_between_levels() -> None:
     """The same key at several levels to the same queue is what levels are for."""
     text = "delay: {levels: [1m, 5m]}\nroutes:\n  - {key: k, delay: 1m, to: q}\n  - {key: k, delay: 5m, to: q}\n"
@@ -132,7 +148,22 @@ def test_a_pattern_for_everything_takes_retries_too() -> None:
         "retry:\n  orders.queue: {levels: [1m], max: 1, park: orders.dlq}\n"
     )
 
-    assert ("D105", "audit.queue") in {(code, at) for code, at, _ in found(text)}
+    assert [message for code, _, message in found(text) if code == "D105"] == [
+        "a retry of orders.queue also reaches audit.queue after 1m, by the way out of another route (key '#')",
+        "what is parked in orders.dlq also reaches audit.queue, by the way out of another route (key '#')",
+    ]
+
+
+def test_retries_by_broker_come_out_nowhere() -> None:
+    """They stay in their queue; only what is parked goes by the exit."""
+    text = (
+        'delay: {levels: [1m]}\nqueues: {orders.queue: {type: quorum}}\nroutes:\n  - {key: "#", delay: 1m, to: audit.queue}\n'
+        "retry:\n  orders.queue: {by: broker, step: 10s, park: orders.dlq}\n"
+    )
+
+    assert [message for code, _, message in found(text) if code == "D105"] == [
+        "what is parked in orders.dlq also reaches audit.queue, by the way out of another route (key '#')"
+    ]
 
 
 def test_refused_messages_are_counted_in_percent() -> None:
@@ -195,7 +226,7 @@ def test_a_message_key_that_names_no_queue_is_an_unknown_exit() -> None:
 def test_the_memory_of_the_node_is_held_against_all_waits(
     version: str, memory: int | None, expected: list[str]
 ) -> None:
-    """Three levels of a million take 3 GB on RabbitMQ 3, and half of it on 4."""
+    """Three levels of a million take 3.3 GB on RabbitMQ 3, and a fraction of it on 4."""
     answer = found("delay: {levels: [1m, 5m, 15m]}\n", Live(version), Facts(memory=memory))
 
     assert [code for code, _, _ in answer] == expected
@@ -257,6 +288,8 @@ def test_transient_messages_are_no_finding_where_nothing_waits() -> None:
         ("pull/16271", "4.2.9", False),
         ("pull/16271", "4.3.0", True),
         ("pull/16271", "4.3.1", False),
+        ("pull/2508", "3.10.8", True),
+        ("pull/2508", "4.3.1", False),
         ("issues/16652", "4.2.4", True),
         ("issues/16652", "4.3.3", False),
     ],
@@ -279,11 +312,17 @@ def test_bugs_are_told_where_they_touch_the_file() -> None:
     )
     empty = 'delay: {levels: [1m]}\nroutes:\n  - {from: a.exchange, key: "", to: q}\n'
     safe = "delay: {levels: [1m], queue: {profile: safe}}\n"
+    by_broker = (
+        "delay: {levels: [1m]}\nqueues: {work: {type: quorum}}\nroutes: [{from: e, key: k, to: work}]\n"
+        "retry: {work: {by: broker, step: 10s, park: dlq}}\n"
+    )
 
     assert [(code, at) for code, at, _ in found(loop, Live("3.13.1"))] == [("D403", "work")]
     assert [(code, at) for code, at, _ in found(empty, Live("4.3.0"))] == [("D403", "a.exchange")]
     assert [(code, at) for code, at, _ in found(safe, Live("4.3.0"), Facts(nodes=3))] == [("D403", "delay.1m.queue")]
     assert found(safe, Live("4.3.0"), Facts(nodes=1)) == []
+    assert [(code, at) for code, at, _ in found(by_broker, Live("3.10.8"))] == [("D403", "work")]
+    assert found(by_broker, Live("4.3.1")) == []
     assert found(safe, Live("unheard of"), Facts(nodes=3)) == []
 
 

@@ -1,6 +1,7 @@
 """A Spec for what is there: planning its file changes nothing, whatever is there."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from delayctl.topology.adopt import Adopted, Note, adopt, own_prefixes
@@ -16,6 +17,7 @@ from delayctl.topology.plan import Plan
 from delayctl.topology.recognise import recognise
 from delayctl.topology.record import Record
 from delayctl.topology.spec import (
+    BrokerWaits,
     ExchangeSpec,
     LevelSpec,
     QueueSpec,
@@ -255,11 +257,14 @@ def unfinished(live: Live) -> bool:
     """Say whether the record of an earlier run holds something that no file could say."""
     record = live.record or Record()
     keyless = {exchange.name for exchange in live.exchanges.values() if exchange.type in KEYLESS_TYPES}
+    headers = {exchange.name for exchange in live.exchanges.values() if exchange.type == "headers"}
+    owned = record.bindings & live.bindings
     return (
         bool(record.restore - live.bindings)
         or bool(record.policies & {policy.name for policy in live.policies})
-        # A binding by key to what has become an exchange that looks at no keys.
-        or any(binding.key and binding.source in keyless for binding in record.bindings & live.bindings)
+        # A binding by key to what has become an exchange that looks at no keys, or by headers to one that looks at none.
+        or any(binding.key and binding.source in keyless for binding in owned)
+        or any(binding.arguments and binding.source not in headers for binding in owned)
     )
 
 
@@ -332,3 +337,42 @@ def test_whatever_is_there_the_file_changes_nothing(
 ) -> None:
     """Names, arguments and bindings that no sane person makes."""
     assert plan_of_file(host(*objects), everything=everything).is_empty
+
+
+WAITS = BrokerWaits(Duration(200), Duration(500), 3)
+BY_BROKER = Spec(
+    (LevelSpec("1m", Duration(60_000), WaitSpec()),),
+    prefix="p.",
+    queues=(QueueSpec("orders.dlq", "classic"), QueueSpec("orders.queue", "quorum")),
+    retries=(RetrySpec("orders.queue", (), "orders.dlq", WAITS),),
+)
+
+
+@pytest.mark.parametrize("record", [Record(), None])
+def test_retries_that_wait_in_their_queue_are_told(record: Record | None) -> None:
+    """All of it is on the broker: how long, how often, and where it ends."""
+    live = replace(live_of(expand(BY_BROKER)), record=record)
+
+    assert adopted(live, prefix="p.").spec == replace(BY_BROKER, vhost="shop")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"retry_type": "all"},
+        {"dead_letter_strategy": None},
+        {"dead_letter_key": "p.delay.park.gone.dlq"},
+        {"delivery_limit": 2_000},
+        {"retry_max": Duration(100)},
+        {"retry_min": None},
+    ],
+)
+def test_retries_that_no_file_can_say_are_arguments(other: dict[str, Any]) -> None:
+    """What differs in any way from what the file would mean is listed as it is, and stays."""
+    live = live_of(expand(BY_BROKER))
+    queue = live.queues["orders.queue"]
+    odd = replace(queue, settings=replace(queue.settings, **other))
+    live = replace(live, queues={**live.queues, "orders.queue": odd}, record=None)
+
+    assert adopted(live, prefix="p.").spec.retries == ()
+    assert plan_of_file(live, prefix="p.").is_empty

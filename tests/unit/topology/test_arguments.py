@@ -26,6 +26,10 @@ EVERYTHING = Settings(
     dead_letter_key="key",
     dead_letter_strategy="at-least-once",
     expires=Duration(5),
+    delivery_limit=3,
+    retry_type="failed",
+    retry_min=Duration(200),
+    retry_max=Duration(500),
 )
 SPELLED = {
     "x-queue-type": "quorum",
@@ -37,6 +41,10 @@ SPELLED = {
     "x-dead-letter-routing-key": "key",
     "x-dead-letter-strategy": "at-least-once",
     "x-expires": 5,
+    "x-delivery-limit": 3,
+    "x-delayed-retry-type": "failed",
+    "x-delayed-retry-min": 200,
+    "x-delayed-retry-max": 500,
 }
 
 

@@ -9,9 +9,9 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, Topology, freeze_arguments
 from delayctl.topology.order import Stage
-from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update, label, resource_of
+from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update, Wait, label, title
 from delayctl.topology.record import Record, record_of
-from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Target
+from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec, RouteSpec, Target
 
 from tests.support.examples import ORDERS, ORDERS_QUEUE, ORDERS_ROUTE, live_of, shop
 
@@ -57,7 +57,7 @@ def with_exchange(live: Live, exchange: Exchange, *bindings: Binding) -> Live:
 
 def shown(plan: Plan) -> list[str]:
     """The changes as verbs and labels, for where only these matter."""
-    return [f"{type(change).__name__} {label(resource_of(change))}" for change in plan.changes]
+    return [f"{type(change).__name__} {title(change)}" for change in plan.changes]
 
 
 def refused(plan: Plan) -> list[tuple[str, str]]:
@@ -159,7 +159,8 @@ class TestReplacement:
 
     def test_a_queue_that_holds_messages_is_kept(self) -> None:
         """The difference is shown, the queue stays ours, and the rest goes ahead."""
-        plan = diff(shop("1m 5m", max_length=99), live_of(SHOP, {"delay.5m.queue": 3}))
+        live = with_exchange(live_of(SHOP, {"delay.5m.queue": 3}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(shop("1m 5m", max_length=99), live)
 
         assert plan.refusals == (Refusal("queue delay.5m.queue", LOSES, wait_or_insist("delay.5m.queue"), MAX_LENGTH),)
         assert shown(plan) == [
@@ -187,7 +188,8 @@ class TestReplacement:
 
     def test_another_name_accepts_nothing(self) -> None:
         """Acceptance is for one object."""
-        plan = diff(LONGER, live_of(SHOP, {"delay.5m.queue": 3}), accept_loss=["delay.1m.queue"])
+        live = with_exchange(live_of(SHOP, {"delay.5m.queue": 3}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(LONGER, live, accept_loss=["delay.1m.queue"])
 
         assert refused(plan) == [("queue delay.5m.queue", LOSES)]
 
@@ -347,19 +349,12 @@ class TestRemoval:
         assert diff(empty_topology(""), replace(live_of(SHOP), record=None)).is_empty
 
     def test_a_queue_that_holds_messages_keeps_its_way_out(self) -> None:
-        """Entrances go; the queue and all that its messages need stay, in the record too."""
+        """Entrances go; the queue and all that its messages need stay, in the record too, until it is empty."""
         plan = diff(empty_topology(""), live_of(SHOP, {"delay.5m.queue": 3}))
 
-        needed = "3 waiting messages may still need it on the way out"
-        assert refused(plan) == [
-            ("queue delay.5m.queue", LOSES),
-            ("binding delay.exchange → [order.created] orders.queue", needed),
-            ("exchange delay.exchange", needed),
-            ("binding delay.unrouted.exchange → delay.unrouted.queue", needed),
-            ("exchange delay.unrouted.exchange", needed),
-            ("queue delay.unrouted.queue", needed),
-            ("queue orders.queue", needed),
-        ]
+        five = Duration.parse("5m")
+        assert plan.waits == (Wait("delay.5m.queue", "delay.5m.queue", 3, five, five, "removed"),)
+        assert plan.refusals == ()
         assert shown(plan) == [
             "Delete binding orders.exchange → [order.created] delay.5m.exchange",
             "Delete binding delay.5m.exchange → delay.5m.queue",
@@ -414,20 +409,19 @@ class TestRemoval:
         assert plan.is_empty
         assert plan.record.exchanges == record_of(SHOP).exchanges - {"orders.exchange"}
 
-    def test_a_changed_route_is_made_before_the_old_one_goes(self) -> None:
-        """There is no moment without a way."""
+    def test_a_changed_route_is_moved(self) -> None:
+        """There is no moment without a way, and none with two."""
         other = RouteSpec(("order.created",), (Target("queue", "orders.queue"),), "orders.exchange", "1m")
 
         assert shown(diff(shop("1m 5m", routes=(other,)), live_of(shop("1m 5m")))) == [
-            "Create binding orders.exchange → [order.created] delay.1m.exchange",
-            "Delete binding orders.exchange → [order.created] delay.5m.exchange",
+            "Move way orders.exchange [order.created]: delay.5m.exchange ⇒ delay.1m.exchange",
         ]
 
-    def test_refusals_stand_in_the_order_of_changes(self) -> None:
+    def test_waits_stand_in_the_order_of_changes(self) -> None:
         """The same plan reads the same each time, although records are sets."""
         plan = diff(empty_topology(""), live_of(shop("1m 5m 10s"), {"delay.5m.queue": 1, "delay.10s.queue": 1}))
 
-        assert [name for name, _ in refused(plan)][:2] == ["queue delay.10s.queue", "queue delay.5m.queue"]
+        assert [wait.queue for wait in plan.waits] == ["delay.10s.queue", "delay.5m.queue"]
 
 
 class TestPolicies:
@@ -451,7 +445,8 @@ class TestPolicies:
 
     def test_an_update_that_would_hasten_messages_is_refused(self) -> None:
         """The policy stays ours."""
-        plan = diff(self.POLICY_SHOP, live_of(self.LONGER_POLICY_SHOP, {"delay.5m.queue": 12}))
+        live = with_exchange(live_of(self.LONGER_POLICY_SHOP, {"delay.5m.queue": 12}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(self.POLICY_SHOP, live)
 
         assert plan.changes == ()
         assert plan.refusals == (
@@ -466,14 +461,16 @@ class TestPolicies:
 
     def test_moving_settings_out_of_policies_replaces_the_queue(self) -> None:
         """The policy goes last, when nothing needs it any more."""
-        assert shown(diff(SHOP, live_of(self.POLICY_SHOP))) == [
+        live = with_exchange(live_of(self.POLICY_SHOP), THEIR_EXCHANGE, THEIR_BINDING)
+        assert shown(diff(SHOP, live)) == [
             "Replace queue delay.5m.queue",
             "Delete policy delay.5m.policy",
         ]
 
     def test_a_queue_that_can_not_be_replaced_keeps_its_policy(self) -> None:
         """Without it, what enters the old queue would never leave it."""
-        plan = diff(SHOP, live_of(self.POLICY_SHOP, {"delay.5m.queue": 3}))
+        live = with_exchange(live_of(self.POLICY_SHOP, {"delay.5m.queue": 3}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(SHOP, live)
 
         assert plan.changes == ()
         assert refused(plan) == [
@@ -486,7 +483,7 @@ class TestPolicies:
         """The same for destroy."""
         plan = diff(empty_topology(""), live_of(self.POLICY_SHOP, {"delay.5m.queue": 3}))
 
-        assert ("policy delay.5m.policy", "delay.5m.queue can't go yet and has its settings from it") in refused(plan)
+        assert [wait.queue for wait in plan.waits] == ["delay.5m.queue"]
         assert plan.record.policies == {"delay.5m.policy"}
 
     @pytest.mark.parametrize("kind", ["policies", "operator_policies"])
@@ -581,7 +578,7 @@ class TestFanout:
     FANOUT = ExchangeSpec("orders.exchange", "fanout")
     DESIRED = shop("5m", exchanges=(FANOUT,))
     KEYLESS = Binding("orders.exchange", "exchange", "delay.5m.exchange")
-    KEYED = replace(KEYLESS, key="their.key")
+    KEYED = KEYLESS._replace(key="their.key")
 
     def test_a_binding_under_another_key_will_do(self) -> None:
         """Bound twice or once is the same to it."""
@@ -629,7 +626,7 @@ class TestSurroundings:
 
     def test_a_second_way_into_the_same_queue_is_none(self) -> None:
         """It changes nothing."""
-        again = replace(INTO_QUEUE, key="their.key")
+        again = INTO_QUEUE._replace(key="their.key")
 
         assert diff(SHOP, replace(live_of(SHOP), bindings=live_of(SHOP).bindings | {again})).warnings == ()
 
@@ -738,3 +735,58 @@ def test_a_policy_on_the_parking_queue_is_drift() -> None:
     plan = diff(SHOP, replace(live_of(SHOP), policies=(stranger,)))
 
     assert refused(plan) == [("queue delay.unrouted.queue", "policy short (priority 0) changes what it does")]
+
+
+class TestRetriesByBroker:
+    """Waits that only newer brokers know, in a queue that parks by the exit."""
+
+    QUEUES = (QueueSpec("orders.queue", "quorum"), QueueSpec("orders.dlq"))
+    RETRY = RetrySpec("orders.queue", (), "orders.dlq", BrokerWaits(Duration(10_000), Duration(60_000), 16))
+    DESIRED = shop("5m", queues=QUEUES, retries=(RETRY,))
+
+    @pytest.mark.parametrize("version", ["4.3.1", "4.3.6", "4.10.0", "5.0.0-beta.1"])
+    def test_are_made_where_the_broker_knows_how(self, version: str) -> None:
+        """From 4.3.1 on."""
+        assert diff(self.DESIRED, Live(version)).refusals == ()
+
+    @pytest.mark.parametrize("version", ["3.10.8", "4.2.9", "4.3.0"])
+    def test_are_refused_by_an_older_broker(self, version: str) -> None:
+        """It would take the arguments and do nothing of what they say, so nothing at all is applied."""
+        plan = diff(self.DESIRED, Live(version))
+
+        assert plan.is_blocked
+        assert plan.refusals == (
+            Refusal(
+                "queue orders.queue",
+                f"its retries wait by broker, which RabbitMQ {version} does not do: what fails would come back at once",
+                "upgrade to 4.3.1 or later, or let them wait in levels: remove by: broker",
+                blocking=True,
+            ),
+        )
+
+    def test_are_refused_where_the_version_is_not_known(self) -> None:
+        """Rather that than a wait that is none."""
+        assert [refusal.reason.partition(":")[0] for refusal in diff(self.DESIRED, Live()).refusals] == [
+            "its retries wait by broker, which a broker that does not tell its version does not do"
+        ]
+
+    def test_do_not_make_a_delay_of_their_queue(self) -> None:
+        """What is in it needs no way out of the delays: a route may go while it is full."""
+        before = shop("5m", queues=self.QUEUES, retries=(self.RETRY,), routes=(ORDERS_ROUTE,))
+        live = live_of(before, {"orders.queue": 5})
+
+        plan = diff(shop("5m", queues=self.QUEUES, retries=(self.RETRY,), routes=()), live)
+
+        assert refused(plan) == []
+
+    def test_another_wait_is_another_queue(self) -> None:
+        """Arguments can't be changed, and what is in the queue is not given up for it."""
+        waits = BrokerWaits(Duration(5_000), Duration(60_000), 16)
+        desired = shop("5m", queues=self.QUEUES, retries=(replace(self.RETRY, by_broker=waits),))
+
+        (refusal,) = diff(desired, live_of(self.DESIRED, {"orders.queue": 3})).refusals
+
+        assert (refusal.reason, refusal.differences) == (
+            LOSES,
+            (Difference("x-delayed-retry-min", Duration(10_000), Duration(5_000)),),
+        )

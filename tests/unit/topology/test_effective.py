@@ -38,6 +38,9 @@ def test_without_policies_the_arguments_are_in_force() -> None:
         (Settings(max_length=100), Settings(max_length=7)),
         (Settings(max_bytes=1_000), Settings(max_bytes=10)),
         (Settings(expires=LONG), Settings(expires=SHORT)),
+        (Settings(delivery_limit=20), Settings(delivery_limit=3)),
+        (Settings(retry_min=LONG), Settings(retry_min=SHORT)),
+        (Settings(retry_max=LONG), Settings(retry_max=SHORT)),
     ],
 )
 def test_of_two_limits_the_smaller_is_in_force(larger: Settings, smaller: Settings, type: str) -> None:
@@ -59,6 +62,7 @@ def test_of_two_limits_the_smaller_is_in_force(larger: Settings, smaller: Settin
         Settings(dead_letter_exchange="theirs"),
         Settings(dead_letter_key="theirs"),
         Settings(dead_letter_strategy="at-least-once"),
+        Settings(retry_type="all", retry_min=SHORT, retry_max=LONG, delivery_limit=3),
     ],
 )
 def test_a_policy_gives_what_the_arguments_leave_open(given: Settings) -> None:
@@ -76,6 +80,15 @@ def test_overflow_is_decided_by_the_type(type: str | None, winning: str) -> None
     )
 
     assert found.settings.overflow == winning
+
+
+def test_what_waits_before_a_retry_is_decided_by_the_policy() -> None:
+    """It can switch the waits off, whatever the queue was declared with."""
+    declared = queue(Settings(retry_type="failed"), type="quorum")
+
+    found = effective(declared, [policy(Settings(retry_type="disabled"))], ()).settings
+
+    assert (found.retry_type, found.waits_between_retries) == ("disabled", False)
 
 
 @pytest.mark.parametrize("type", ["classic", "quorum"])

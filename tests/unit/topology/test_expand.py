@@ -3,8 +3,20 @@
 import pytest
 from delayctl.topology.duration import Duration
 from delayctl.topology.expand import expand
-from delayctl.topology.model import Arguments, Binding, Exchange, Level, Policy, Queue, Reference, Settings, Topology
+from delayctl.topology.model import (
+    Arguments,
+    Binding,
+    Exchange,
+    Level,
+    Policy,
+    Queue,
+    QueueType,
+    Reference,
+    Settings,
+    Topology,
+)
 from delayctl.topology.spec import (
+    BrokerWaits,
     ExchangeSpec,
     LevelSpec,
     QueueSpec,
@@ -75,6 +87,14 @@ def test_a_policy_carries_what_can_change() -> None:
             ),
         ),
     )
+
+
+@pytest.mark.parametrize(("kind", "extra"), [("classic", (("x-queue-mode", "lazy"),)), ("quorum", ())])
+def test_a_level_may_be_kept_on_disk_alone(kind: QueueType, extra: Arguments) -> None:
+    """Quorum queues, which have no such mode, are not asked."""
+    lazy = LevelSpec("1m", Duration(60_000), WaitSpec(kind, lazy=True))
+
+    assert expand(Spec(levels=(lazy,))).queues[0].extra == extra
 
 
 def test_the_safe_profile_dead_letters_at_least_once() -> None:
@@ -205,8 +225,41 @@ def test_a_retry_leads_back_to_its_queue_alone() -> None:
         retries=(RetrySpec("orders.queue", ("1m",), "orders.dlq"),),
     )
 
-    back = Binding("delay.exchange", "queue", "orders.queue", "delay.retry.orders.queue")
-    assert back in expand(spec).bindings
+    assert [b for b in expand(spec).bindings if b.source == "delay.exchange"] == [
+        Binding("delay.exchange", "queue", "orders.dlq", "delay.park.orders.dlq"),
+        Binding("delay.exchange", "queue", "orders.queue", "delay.retry.orders.queue"),
+    ]
+
+
+def test_retries_by_broker_are_arguments_of_the_queue() -> None:
+    """They need no way back, and the broker parks what fails every time, at least once."""
+    spec = Spec(
+        levels=(MINUTE,),
+        prefix="p.",
+        queues=(QueueSpec("orders.dlq"), QueueSpec("orders.queue", "quorum", arguments=(("x-max-length", 9),))),
+        retries=(RetrySpec("orders.queue", (), "orders.dlq", BrokerWaits(Duration(10), Duration(30), 16)),),
+    )
+
+    topology = expand(spec)
+
+    assert next(queue for queue in topology.queues if queue.name == "orders.queue") == Queue(
+        "orders.queue",
+        Settings(
+            type="quorum",
+            max_length=9,
+            overflow="reject-publish",
+            dead_letter_exchange="p.delay.exchange",
+            dead_letter_key="p.delay.park.orders.dlq",
+            dead_letter_strategy="at-least-once",
+            delivery_limit=16,
+            retry_type="failed",
+            retry_min=Duration(10),
+            retry_max=Duration(30),
+        ),
+    )
+    assert [b for b in topology.bindings if b.source == "p.delay.exchange"] == [
+        Binding("p.delay.exchange", "queue", "orders.dlq", "p.delay.park.orders.dlq")
+    ]
 
 
 def test_existing_objects_are_only_referred_to() -> None:
@@ -226,8 +279,8 @@ def test_existing_objects_are_only_referred_to() -> None:
 
 def test_arguments_of_a_business_queue_become_settings() -> None:
     """Where there is a word for them."""
-    queue = QueueSpec("q", "quorum", arguments=(("x-delivery-limit", 5), ("x-message-ttl", 1_000)))
+    queue = QueueSpec("q", "quorum", arguments=(("x-max-priority", 5), ("x-message-ttl", 1_000)))
 
     assert expand(Spec(levels=(MINUTE,), queues=(queue,))).queues[-1] == Queue(
-        "q", Settings(type="quorum", ttl=Duration(1_000)), extra=(("x-delivery-limit", 5),)
+        "q", Settings(type="quorum", ttl=Duration(1_000)), extra=(("x-max-priority", 5),)
     )

@@ -9,7 +9,7 @@ from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, qu
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, freeze_arguments
 from delayctl.topology.order import delays_on
-from delayctl.topology.plan import Change, Create, Delete, Replace, Update
+from delayctl.topology.plan import Change, Create, Delete, Replace, Update, title
 from delayctl.topology.record import Record
 from delayctl.topology.spec import RouteSpec, Target
 
@@ -29,7 +29,7 @@ def scene(
     desired: Topology = SHOP,
     live: Live | None = None,
     accepted: str = "",
-    held: tuple[Change, ...] = (),
+    held: Change | None = None,
     **messages: int,
 ) -> Scene:
     """The shop, with this many messages in delay queues (`_5m=3`) and in the orders' queue (`orders=3`)."""
@@ -38,7 +38,14 @@ def scene(
     counts = {names.get(name, f"delay.{name[1:]}.queue"): Backlog(count) for name, count in messages.items()}
     live = replace(live, backlog={**live.backlog, **counts})
     owned = live.record or Record()
-    return Scene(desired, live, owned, delays_on(live, desired), frozenset(accepted.split()), held)
+    return Scene(
+        desired,
+        live,
+        owned,
+        delays_on(live, desired),
+        frozenset(accepted.split()),
+        {held: Hazard("", "", "")} if held else {},
+    )
 
 
 def replaced(name: str) -> Replace:
@@ -139,7 +146,7 @@ def test_an_entrance_is_replaced_while_messages_wait() -> None:
 def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
     """From the exit to where it leads, all may still be needed."""
     assert hazard_of(deleted(name), scene(NOTHING, _5m=3)) == Hazard(
-        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}"
+        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}", passes=True
     )
 
 
@@ -147,7 +154,7 @@ def test_the_way_out_is_not_removed_while_messages_wait(name: str) -> None:
 def test_a_binding_on_the_way_out_is_not_removed_while_messages_wait(binding: Binding, name: str) -> None:
     """Neither the route nor the safety net behind it."""
     assert hazard_of(Delete(binding, 10), scene(NOTHING, _5m=3)) == Hazard(
-        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}"
+        name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}", passes=True
     )
 
 
@@ -159,7 +166,7 @@ def test_the_way_out_goes_on_beyond_the_next_exchange() -> None:
     live = replace(live, bindings=live.bindings | way_out)
 
     assert hazard_of(Delete(onwards, 10), scene(NOTHING, live, _5m=3)) == Hazard(
-        "site.queue", "3 waiting messages may still need it on the way out", f"{WAIT} site.queue"
+        "site.queue", "3 waiting messages may still need it on the way out", f"{WAIT} site.queue", passes=True
     )
 
 
@@ -183,7 +190,7 @@ def test_messages_of_any_delay_count_as_waiting() -> None:
 @pytest.mark.parametrize("change", [deleted("delay.exchange"), Delete(SAFETY_NET, 10), Delete(WAY_OUT, 10)])
 def test_a_delay_queue_that_stays_keeps_its_way_out(change: Delete) -> None:
     """It is empty now, but others are bound to it: what they send must not be lost when it expires."""
-    hazard = hazard_of(change, scene(NOTHING, held=(deleted("delay.5m.queue"),)))
+    hazard = hazard_of(change, scene(NOTHING, held=deleted("delay.5m.queue")))
 
     assert hazard is not None
     assert hazard.reason == "delay.5m.queue can't go yet and may still need it"
@@ -192,7 +199,7 @@ def test_a_delay_queue_that_stays_keeps_its_way_out(change: Delete) -> None:
 @pytest.mark.parametrize("change", [deleted("delay.5m.queue"), Delete(INTO_QUEUE, 10)])
 def test_an_entrance_that_stays_keeps_its_queue(change: Delete) -> None:
     """Others lead messages into it, which would be lost without the queue behind it."""
-    assert hazard_of(change, scene(NOTHING, held=(deleted("delay.5m.exchange"),))) == Hazard(
+    assert hazard_of(change, scene(NOTHING, held=deleted("delay.5m.exchange"))) == Hazard(
         "delay.5m.queue",
         "delay.5m.exchange can't go yet and leads into it",
         "see delay.5m.exchange, or give --accept-loss delay.5m.queue",
@@ -202,7 +209,7 @@ def test_an_entrance_that_stays_keeps_its_queue(change: Delete) -> None:
 @pytest.mark.parametrize("held", [deleted("delay.5m.queue"), replaced("delay.5m.queue")])
 def test_a_queue_that_stays_keeps_its_policy(held: Change) -> None:
     """Without its TTL, what enters it would wait for ever."""
-    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=(held,))) == Hazard(
+    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=held)) == Hazard(
         "delay.5m.policy",
         "delay.5m.queue can't go yet and has its settings from it",
         "see delay.5m.queue, or give --accept-loss delay.5m.policy",
@@ -211,7 +218,7 @@ def test_a_queue_that_stays_keeps_its_policy(held: Change) -> None:
 
 def test_a_policy_that_governs_nothing_is_removed() -> None:
     """A queue of another level that stays has no claim on it."""
-    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=(deleted("delay.1m.queue"),))) is None
+    assert hazard_of(Delete(policy(message_ttl=300_000), 10), scene(held=deleted("delay.1m.queue"))) is None
 
 
 @pytest.mark.parametrize("binding", [THEIRS, Binding("delay.5m.exchange", "queue", "their.queue")])
@@ -270,10 +277,25 @@ def test_a_queue_that_is_long_enough_keeps_its_messages(definition: dict[str, ob
 
 def test_a_replaced_delay_queue_is_warned_about() -> None:
     """For a moment there is no place for what is published."""
-    assert list(warnings_of(replaced("delay.5m.queue"), scene())) == [
+    change = replace(replaced("delay.5m.queue"), restore=(INTO_QUEUE,))
+
+    assert list(warnings_of(change, scene())) == [
         "while delay.5m.queue is replaced (a moment), what is published to it has no place: "
         "publishers that set mandatory are told, others lose it. Pause them if that matters."
     ]
+
+
+def test_a_queue_that_nothing_enters_is_replaced_without_a_word() -> None:
+    """Nobody could miss it."""
+    assert list(warnings_of(replaced("delay.5m.queue"), scene())) == []
+
+
+def test_messages_in_a_level_that_stays_hold_up_the_removal_of_a_way_out() -> None:
+    """New ones come all the time: that does not pass by itself."""
+    hazard = hazard_of(Delete(WAY_OUT, 10), scene(shop(routes=()), _5m=3))
+
+    assert hazard is not None
+    assert not hazard.passes
 
 
 def test_a_replaced_entrance_is_warned_about() -> None:
@@ -358,6 +380,9 @@ def test_fewer_bytes_than_before_would_let_messages_out_early() -> None:
     desired = shop("5m", settings="policy", max_bytes=3)
     live = live_of(shop("5m", settings="policy"), {"delay.5m.queue": 3})
 
+    # Where the queue can be switched nothing of the kind happens; with a binding of others it can't.
+    assert [wait.queue for wait in diff(desired, live).waits] == ["delay.5m.queue"]
+    live = replace(live, bindings=live.bindings | {Binding("orders.exchange", "queue", "delay.5m.queue", "straight")})
     assert [refusal.reason for refusal in diff(desired, live).refusals] == [
         "delay.5m.queue holds 3 messages: what is above the new max-length-bytes would leave early"
     ]
@@ -399,4 +424,4 @@ def test_a_way_out_with_a_successor_can_go_while_messages_wait() -> None:
 
     plan = diff(moved, live_of(SHOP, {"delay.5m.queue": 1}))
 
-    assert Delete(WAY_OUT, plan.changes[-1].stage) == plan.changes[-1]
+    assert title(plan.changes[-1]) == "way delay.exchange [order.created]: orders.queue ⇒ new.queue"

@@ -15,6 +15,7 @@ def test_every_name_stands_behind_the_prefix() -> None:
         names.unrouted_exchange(),
         names.unrouted_queue(),
         names.retry_key("orders.queue"),
+        names.park_key("orders.dlq"),
         names.lock(),
         names.record("/"),
     ] == [
@@ -25,6 +26,7 @@ def test_every_name_stands_behind_the_prefix() -> None:
         "shop.delay.unrouted.exchange",
         "shop.delay.unrouted.queue",
         "shop.delay.retry.orders.queue",
+        "shop.delay.park.orders.dlq",
         "shop.delay.lock.queue",
         "delayctl:/:shop.",
     ]

@@ -1,11 +1,14 @@
 """The order of changes."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Exchange, Queue, Resource, Settings
+from delayctl.topology.model import Binding, Exchange, Queue, Resource, Settings, Topology
 from delayctl.topology.order import Delays, Stage, creation_stage, delays_on, deletion_stage
+from delayctl.topology.parse import read_spec
 from delayctl.topology.plan import label
 from delayctl.topology.spec import RouteSpec, Target
 
@@ -16,9 +19,9 @@ TOPOLOGY = shop("5m", settings="policy", routes=(ORDERS_ROUTE, DIRECT))
 DELAYS = Delays(frozenset({"delay.5m.queue"}), frozenset({"delay.5m.exchange"}))
 
 
-def by_stage(stages: dict[str, Stage]) -> list[tuple[str, str]]:
+def by_stage(stages: Mapping[str, int]) -> list[tuple[str, str]]:
     """Stages and labels, as they follow each other."""
-    return [(stage.name, name) for name, stage in sorted(stages.items(), key=lambda pair: (pair[1], pair[0]))]
+    return [(Stage(stage).name, name) for name, stage in sorted(stages.items(), key=lambda pair: (pair[1], pair[0]))]
 
 
 def test_exits_are_made_before_entrances() -> None:
@@ -102,3 +105,58 @@ def test_the_exit_is_never_an_entrance() -> None:
     )
 
     assert delays_on(live, TOPOLOGY).entrances == frozenset()
+
+
+class TestLadder:
+    """The door opens last, and closes first."""
+
+    def topology(self) -> Topology:
+        """A ladder of two steps."""
+        text = "version: 1\ndelay: {any: {steps: 2}}\nroutes: [{key: a, delay: any, to: target}]\n"
+        return expand(read_spec(text, {}, file="topology.yaml"))
+
+    def of_ladder(self, stages: Mapping[str, int]) -> list[str]:
+        """The labels of its objects, as they follow each other."""
+        found = sorted((stage, name) for name, stage in stages.items() if ".any." in name)
+        return [name for _, name in found]
+
+    def test_no_way_leads_in_before_every_way_down_is_there(self) -> None:
+        """Gates, queues, entrances; then what is between them; the ways from the door at the very end."""
+        topology = self.topology()
+
+        assert self.of_ladder({label(each): creation_stage(each, topology) for each in topology}) == [
+            "exchange delay.any.00.gate.exchange",
+            "exchange delay.any.01.gate.exchange",
+            "queue delay.any.00.queue",
+            "queue delay.any.01.queue",
+            "exchange delay.any.00.exchange",
+            "exchange delay.any.01.exchange",
+            "binding delay.any.00.exchange → delay.any.00.queue",
+            "binding delay.any.01.exchange → delay.any.01.queue",
+            "binding delay.any.00.gate.exchange → delay.any.00.exchange",
+            "binding delay.any.01.gate.exchange → delay.any.01.exchange",
+            "exchange delay.any.exchange",
+            "binding delay.any.exchange → delay.any.00.exchange",
+            "binding delay.any.exchange → delay.any.01.exchange",
+        ]
+
+    def test_steps_go_one_by_one_from_the_longest(self) -> None:
+        """What waits in a longer one may have to wait in the shorter."""
+        topology = self.topology()
+        delays = delays_on(live_of(topology), topology)
+
+        assert self.of_ladder({label(each): deletion_stage(each, topology, delays) for each in topology}) == [
+            "binding delay.any.exchange → delay.any.00.exchange",
+            "binding delay.any.exchange → delay.any.01.exchange",
+            "exchange delay.any.exchange",
+            "binding delay.any.01.exchange → delay.any.01.queue",
+            "queue delay.any.01.queue",
+            "binding delay.any.00.exchange → delay.any.00.queue",
+            "queue delay.any.00.queue",
+            "binding delay.any.00.gate.exchange → delay.any.00.exchange",
+            "binding delay.any.01.gate.exchange → delay.any.01.exchange",
+            "exchange delay.any.00.exchange",
+            "exchange delay.any.00.gate.exchange",
+            "exchange delay.any.01.exchange",
+            "exchange delay.any.01.gate.exchange",
+        ]

@@ -49,6 +49,7 @@ permissions:
     file="topology.yaml",
 )
 TOPOLOGY = expand(SHOP)
+TOGGLE = {"delay.move.exchange", "delay.move.before.exchange", "delay.move.after.exchange"}
 GRANTS = {grant.user: grant for grant in SHOP.grants}
 
 
@@ -77,7 +78,7 @@ def only(user: str) -> Spec:
         (
             "worker",
             Needs(
-                write=frozenset({"delay.1m.exchange", "amq.default", "orders.parked"}),
+                write=frozenset({"delay.1m.exchange", "delay.exchange", "orders.parked"}),
                 read=frozenset({"orders.queue", "legacy.queue", "billing.queue"}),
             ),
         ),
@@ -90,18 +91,33 @@ def test_publishers_and_consumers(user: str, expected: Needs) -> None:
 
 
 def test_an_operator_makes_everything_and_touches_what_exists_only_by_bindings() -> None:
-    """Configure on what is ours and the lock; existing objects are bound, not made."""
+    """Configure on what is ours, the lock, ways round queues that change and what stands between ways that do; existing objects are bound."""
     needs = needs_of(GRANTS["ops"], SHOP, TOPOLOGY)
 
     assert needs.configure == {
         *(exchange.name for exchange in TOPOLOGY.exchanges),
         *(queue.name for queue in TOPOLOGY.queues),
         "delay.lock.queue",
+        *(f"delay.{level}.next.{kind}" for level in ("1m", "5m") for kind in ("exchange", "queue")),
+        *TOGGLE,
     }
+    assert needs.write >= {"delay.1m.next.queue"}, "to bind it"
+    assert needs.read >= {"delay.1m.next.queue", "delay.1m.next.exchange"}
+    assert needs.read >= TOGGLE
+    assert needs.write >= TOGGLE
     assert "legacy.queue" in needs.write - needs.configure
     assert "legacy.exchange" in needs.read - needs.configure
     assert "orders.queue" not in needs.read
     assert "orders.exchange" not in needs.write
+
+
+def test_an_operator_may_look_for_another_number_of_queues() -> None:
+    """What a level has only then, by the right that changes least: not to make it, and not to take from it."""
+    sharded = read_spec("version: 1\ndelay: {levels: {1m: {shards: 2}}}\n", {}, file="topology.yaml")
+    one, several = needs_of(GRANTS["ops"], SHOP, TOPOLOGY), needs_of(GRANTS["ops"], sharded, expand(sharded))
+
+    assert {"delay.1m.spread.exchange", "delay.5m.spread.exchange"} <= one.write - one.configure - one.read
+    assert {"delay.1m.queue", "delay.1m.3.exchange"} <= several.write - several.configure - several.read
 
 
 def test_an_operator_may_name_dead_letter_and_alternate_exchanges() -> None:
@@ -112,10 +128,39 @@ def test_an_operator_may_name_dead_letter_and_alternate_exchanges() -> None:
     assert {"delay.unrouted.exchange", "delay.exchange", "amq.default"} <= needs.write
 
 
+def test_a_verifier_publishes_to_delays_and_to_nothing_else() -> None:
+    """It catches what it sent in a queue of its own, which it binds to the exit."""
+    ladder = read_spec("version: 1\ndelay: {levels: [1m], any: {unit: 1s, steps: 2}}\n", {}, file="topology.yaml")
+    grant = GrantSpec("monitor", "verifier")
+
+    assert needs_of(grant, ladder, expand(ladder)) == Needs(
+        configure=frozenset({"delay.verify.queue"}),
+        write=frozenset(
+            {
+                "delay.verify.queue",
+                "delay.exchange",
+                "delay.1m.exchange",
+                "delay.any.exchange",
+                "delay.any.00.gate.exchange",
+                "delay.any.01.gate.exchange",
+            }
+        ),
+        read=frozenset({"delay.verify.queue", "delay.exchange"}),
+    )
+    assert tags_for("verifier") == ("management",)
+
+
+def test_a_verifier_of_a_file_without_delays_needs_nothing() -> None:
+    """There is nothing to send canaries through."""
+    bare = read_spec("version: 1\ndelay: none\nqueues: {a.queue: {}}\n", {}, file="topology.yaml")
+
+    assert needs_of(GrantSpec("monitor", "verifier"), bare, expand(bare)) == Needs()
+
+
 def test_rights_are_patterns() -> None:
     """Anchored and escaped."""
     assert rights_for(GRANTS["worker"], SHOP, TOPOLOGY) == Rights(
-        "^$", r"^(amq\.default|delay\.1m\.exchange|orders\.parked)$", r"^(billing|legacy|orders)\.queue$"
+        "^$", r"^(delay\.(1m\.exchange|exchange)|orders\.parked)$", r"^(billing|legacy|orders)\.queue$"
     )
 
 
@@ -208,3 +253,23 @@ class TestSurplus:
 def test_patterns_are_read_as_the_broker_reads_them(pattern: str, name: str, expected: bool | None) -> None:
     """Unanchored unless anchored, byte by byte, and empty means nothing."""
     assert allows(pattern, name) is expected
+
+
+def test_a_publisher_needs_the_door_of_the_ladder_and_no_step() -> None:
+    """What is behind it is the broker's to hand on; a retry in levels does not need it."""
+    text = """
+version: 1
+delay: {levels: [1m], any: {steps: 3}}
+routes:
+  - {key: c, delay: any, to: billing.queue}
+retry:
+  billing.queue: {levels: [1m], max: 1, park: parked}
+"""
+    spec = read_spec(text, {}, file="topology.yaml")
+    topology = expand(spec)
+
+    publisher, consumer = (needs_of(GrantSpec("u", role), spec, topology) for role in ("publisher", "consumer"))
+
+    assert publisher == Needs(write=frozenset({"delay.exchange", "delay.1m.exchange", "delay.any.exchange"}))
+    assert "delay.any.exchange" not in consumer.write
+    assert "delay.any.02.gate.exchange" in needs_of(GrantSpec("u", "operator"), spec, topology).configure

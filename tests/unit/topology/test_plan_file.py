@@ -91,11 +91,12 @@ def test_a_plan_that_was_changed_is_refused() -> None:
     )
 
 
-def test_a_plan_of_another_format_is_refused() -> None:
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_plan_of_another_format_is_refused(version: int) -> None:
     """The file says which it is."""
-    text = json.dumps(content() | {"format": "delayctl plan 0"})
+    text = json.dumps(content() | {"format": f"delayctl plan {version}"})
 
-    with pytest.raises(PlanUnreadable, match="the plan is of another format: 'delayctl plan 0'"):
+    with pytest.raises(PlanUnreadable, match=f"the plan is of another format: 'delayctl plan {version}'"):
         load_plan(text, file="saved.plan")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from delayctl.cli.inputs import render_file
 from delayctl.topology import parse
+from delayctl.topology.parse_ladder import LADDER_KEYS
 from delayctl.topology.parse_levels import PROFILES
 from delayctl.topology.source import load, plain
 from jsonschema import Draft202012Validator
@@ -48,6 +49,7 @@ def test_file_of_the_wrong_shape_does_not_fit(name: str) -> None:
         ("delay", parse.DELAY_KEYS),
         ("wait", parse.WAIT_KEYS),
         ("level", parse.LEVEL_KEYS),
+        ("ladder", LADDER_KEYS),
         ("exchange", parse.EXCHANGE_KEYS),
         ("queue", parse.QUEUE_KEYS),
         ("route", parse.ROUTE_KEYS),
@@ -66,7 +68,7 @@ def test_keys_are_those_of_the_parser(definition: str | None, keys: tuple[str, .
     assert described["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("definition", ["wait", "level"])
+@pytest.mark.parametrize("definition", ["wait", "level", "ladder"])
 def test_profiles_are_those_of_the_parser(definition: str) -> None:
     """Neither can learn a profile without the other."""
     assert tuple(SCHEMA["$defs"][definition]["properties"]["profile"]["enum"]) == PROFILES

@@ -330,6 +330,21 @@ class TestVerdict:
 
         assert said(status(desired, figures={"delay.5m.queue": figures})) == [expected]
 
+    @pytest.mark.parametrize(
+        ("figures", "expected"),
+        [
+            (Figures(ready=1, consumers=2), [("warning", "2 consumers on work, which has a TTL of 9s")]),
+            (Figures(ready=1, unacknowledged=1, consumers=0), []),
+        ],
+        ids=["consumed", "held"],
+    )
+    def test_a_work_queue_with_a_ttl(self, figures: Figures, expected: list[tuple[str, str]]) -> None:
+        """Somebody may well consume from it: whether it is a wait is not for us to say."""
+        waits = {"x-message-ttl": 9000, "x-dead-letter-exchange": "orders.exchange"}
+        desired = shop("", routes=(), queues=(QueueSpec("work", arguments=freeze_arguments(waits)),))
+
+        assert said(status(desired, figures={"work": figures})) == expected
+
     def test_nodes_in_trouble(self) -> None:
         """An alarm stops every publisher, delayed or not."""
         nodes = (

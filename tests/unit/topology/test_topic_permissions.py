@@ -62,11 +62,13 @@ def test_a_key_that_is_not_taken() -> None:
         ("shop", "direct", {"write": ""}, []),  # Only topic exchanges look at it,
         ("shop", "delay.1m.exchange", {"write": ""}, []),
         ("shop", "legacy", {"write": ""}, [("write", ("l",), True)]),  # and this may be one.
-        ("shop", "delay.exchange", {"write": "^order"}, []),  # Retries are for consumers.
+        ("shop", "delay.exchange", {"write": "^order"}, []),  # Retries and parking are for consumers.
         ("worker", "orders", {"write": ""}, []),
         ("ops", "orders", {"write": ""}, []),
         ("ops", "wide", {"read": "^a.b$"}, [("read", ("a.*",), True)]),  # Compared as it is written.
-        ("ops", "delay.exchange", {"read": "^order"}, [("read", ("delay.retry.work",), True)]),
+        ("ops", "delay.exchange", {"read": "^order"}, [("read", ("delay.park.work.dlq", "delay.retry.work"), True)]),
+        ("worker", "delay.exchange", {"write": "^delay.park"}, []),
+        ("worker", "delay.exchange", {"write": "^order"}, [("write", ("delay.park.work.dlq",), True)]),  # It parks.
         ("stranger", "orders", {"write": ""}, []),
     ],
 )

@@ -1,0 +1,114 @@
+"""Checks of what went no further: which messages, and why."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from delayctl.topology.diagnosis import Check, Symptom, command, reasons, symptom_of
+from delayctl.topology.examination import Examination, Look, Seen
+from delayctl.topology.findings import Severity
+from delayctl.topology.routing import Message, route
+from delayctl.topology.status import Status
+from delayctl.topology.verdict import Reason, parked_messages
+from delayctl.topology.wording import near, plural, quoted
+
+_NAMED = 5
+_NO_LOOK = Look()
+
+
+def unrouted(examination: Examination) -> Iterator[Symptom]:
+    """H301: what came out of a wait and had no way to go."""
+    for reason in _parked(examination, "unrouted"):
+        seen = _look(examination, reason.at).seen
+        lines = _counted([_way_of(message, examination) for message in seen])
+        homeless = {message.key for message in seen if not _has_a_way(message.key, examination)}
+        fix = "they have a route by now: move them back"
+        if homeless or not seen:
+            fix = "add routes for their keys to the file and apply it, then move them back"
+        apply = (command("delayctl", "apply", examination.source),) if homeless or not seen else ()
+        yield symptom_of(
+            reason, *apply, *_redrive(examination, reason), details=_told(examination, reason, lines), fix=fix
+        )
+
+
+def _way_of(message: Seen, examination: Examination) -> str:
+    """A key, what speaks against it, and where it waited."""
+    waited = f", waited in {message.waited_in}" if message.waited_in else ""
+    if _has_a_way(message.key, examination):
+        return f"key {quoted(message.key)}{waited}: has a route by now"
+    exit = examination.desired.exit
+    known = sorted({b.key for b in examination.network.bindings_from.get(exit, ())})
+    close = near(message.key, known)
+    hint = f"; {quoted(close)} has one" if close else ""
+    return f"key {quoted(message.key)}{waited}: no route{hint}"
+
+
+def _has_a_way(key: str, examination: Examination) -> bool:
+    parking = {parked.queue for parked in examination.status.parked if parked.kind == "unrouted"}
+    return bool(set(route(examination.network, examination.desired.exit, Message(key)).queues) - parking)
+
+
+def given_up(examination: Examination) -> Iterator[Symptom]:
+    """H302: what failed every retry."""
+    for reason in _parked(examination, "retry"):
+        seen = _look(examination, reason.at).seen
+        lines = _counted([f"key {quoted(m.first_key or m.key)}: {m.reason or 'no reason given'}" for m in seen])
+        fix = "find out why they fail, then move them back to the queue where they failed"
+        yield symptom_of(reason, *_redrive(examination, reason), details=_told(examination, reason, lines), fix=fix)
+
+
+def _parked(examination: Examination, kind: str) -> Iterator[Reason]:
+    queues = {parked.queue for parked in examination.status.parked if parked.kind == kind}
+    return (reason for reason in reasons(parked_messages, examination) if reason.at in queues)
+
+
+def _look(examination: Examination, queue: str) -> Look:
+    return examination.looks.get(queue, _NO_LOOK)
+
+
+def _told(examination: Examination, reason: Reason, lines: Sequence[str]) -> Iterator[str]:
+    """What was seen, how much of it that is, and whether it grows."""
+    yield from lines
+    look = _look(examination, reason.at)
+    count = _messages(examination.status, reason.at)
+    if look.obstacle:
+        yield f"not looked into: {look.obstacle}"
+    elif len(look.seen) < count:
+        yield f"that is the first {len(look.seen):,} of {count:,}"
+    if examination.earlier and (more := count - _messages(examination.earlier, reason.at)) > 0:
+        yield f"{plural(more, 'message')} more within {examination.watched}"
+
+
+def _messages(status: Status, queue: str) -> int:
+    return next((parked.messages or 0 for parked in status.parked if parked.queue == queue), 0)
+
+
+def _counted(lines: Sequence[str]) -> list[str]:
+    counts = Counter(lines).most_common()
+    more = [f"and {plural(len(counts) - _NAMED, 'other kind')}"] if len(counts) > _NAMED else []
+    return [f"{count:,} × {line}" for line, count in counts[:_NAMED]] + more
+
+
+def _redrive(examination: Examination, reason: Reason) -> Iterator[str]:
+    words = ("delayctl", "redrive", examination.source, "--queue", reason.at)
+    yield command(*words, "--dry-run")
+    yield command(*words)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "H301",
+        "unrouted",
+        Severity.ERROR,
+        "Messages had no way out of their wait.",
+        "They came out with a key that no route takes, and were caught by the net under the exit.",
+        unrouted,
+    ),
+    Check(
+        "H302",
+        "given-up",
+        Severity.WARNING,
+        "Messages failed every retry.",
+        "Nobody tries them again until they are moved back.",
+        given_up,
+    ),
+)

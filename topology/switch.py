@@ -1,0 +1,226 @@
+"""Changing a delay queue while messages go on coming: how far that is, and what this run aims at.
+
+No message is moved. A way round is put behind the entrance as its alternate exchange, and the queue is unbound: from then
+on messages wait in the next queue, and the old one empties by itself. Then it is declared anew and bound, the way round
+falls silent, and the next queue empties too. Every stage is recognised from what is on the broker, and each plan aims no
+farther than the next one; so a change that was interrupted goes on, or back, with whatever plan comes next.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from delayctl.topology.arguments import ALTERNATE_EXCHANGE, policy_settings
+from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
+from delayctl.topology.duration import Duration
+from delayctl.topology.effective import effective
+from delayctl.topology.live import Live
+from delayctl.topology.model import Binding, Exchange, Level, Policy, Queue, Settings, Topology, sorted_bindings
+from delayctl.topology.names import Names, WaitNames
+from delayctl.topology.plan import Difference, Wait
+
+_PRIORITY = 1000  # Above what people use: of all policies that match an exchange, one applies.
+
+# How far a change has come: the old queue empties, it is declared anew, it takes messages again, the next queue empties.
+Stage = Literal["empties", "renewed", "takes over", "next empties"]
+# As people who look on are told: a change that nobody has begun empties nothing yet.
+Seen = Literal["due"] | Stage
+
+
+@dataclass(frozen=True)
+class Course:
+    """What one run aims at on the way to what is asked for."""
+
+    aim: Topology
+    waits: tuple[Wait, ...] = ()
+    covered: Mapping[Binding, str] = field(default_factory=dict)  # Bindings that go once a policy leads round them.
+    stages: Mapping[str, Seen] = field(default_factory=dict)  # How far each change is, by its level.
+
+
+def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: Collection[str] = ()) -> Course:
+    """Recognise every change of a delay queue that is due or under way; `insisted` are queues to be replaced at once."""
+    policies = (*others, *asked.policies)
+    levels = [_Switch(wait, asked, live, policies) for wait in asked.waits if wait.queue not in insisted]
+    switches = [switch for switch in levels if switch.stage]
+    if not switches:
+        return Course(asked)
+    return Course(
+        _aim(asked, switches),
+        tuple(switch.to_wait_for for switch in switches),
+        {switch.binding: switch.next.policy for switch in switches if switch.stage == "empties"},
+        {switch.wait.name: switch.stage if switch.is_under_way else "due" for switch in switches if switch.stage},
+    )
+
+
+def _aim(asked: Topology, switches: list["_Switch"]) -> Topology:
+    """What is asked for, with the ways round in it and without what has to wait."""
+    kept = {switch.wait.queue: switch.found for switch in switches if switch.stage == "empties" and switch.found}
+    unbound = {switch.binding for switch in switches if switch.stage in ("empties", "renewed")}
+    held = {switch.own_policy: switch for switch in switches if switch.stage == "empties"}
+    policies = [policy for policy in asked.policies if policy.name not in held]
+    policies += [policy for switch in held.values() if (policy := switch.policy_found)]
+    queues = [*(kept.get(queue.name, queue) for queue in asked.queues), *(switch.next_queue for switch in switches)]
+    exchanges = [*asked.exchanges, *(Exchange(switch.next.entrance, "fanout") for switch in switches)]
+    ways_round = [Binding(switch.next.entrance, "queue", switch.next.queue) for switch in switches]
+    return replace(
+        asked,
+        exchanges=tuple(sorted(exchanges, key=lambda exchange: exchange.name)),
+        queues=tuple(sorted(queues, key=lambda queue: queue.name)),
+        bindings=sorted_bindings((*(b for b in asked.bindings if b not in unbound), *ways_round)),
+        policies=(*policies, *(switch.leading_round for switch in switches)),
+        rounds=tuple(switch.round for switch in switches),
+    )
+
+
+@dataclass(frozen=True)
+class _Switch:
+    """One delay queue, as it is and as it shall be."""
+
+    wait: Level
+    asked: Topology
+    live: Live
+    policies: tuple[Policy, ...]  # In force once all is done.
+
+    @cached_property
+    def stage(self) -> Stage | None:
+        """How far the change has come; None where there is none, or nothing is left but to clear up."""
+        if self.found and self.differences and not (self._can_go_round and self._empties):
+            return None
+        if self.found and self.differences and (self.is_bound or self._messages(self.wait.queue)):
+            return "empties"
+        if not self.is_under_way:
+            return None
+        if self.found and self.differences:
+            return "renewed"
+        if not self.is_bound:
+            return "takes over" if self.found else "renewed"
+        return "next empties" if self._messages(self.next.queue) else None
+
+    @cached_property
+    def next(self) -> WaitNames:
+        """The names of the way round."""
+        return Names(self.asked.prefix).next(self.wait.name)
+
+    @property
+    def binding(self) -> Binding:
+        """The one way into the queue."""
+        return Binding(self.wait.entrance, "queue", self.wait.queue)
+
+    @property
+    def found(self) -> Queue | None:
+        """The queue as it is."""
+        return self.live.queues.get(self.wait.queue)
+
+    @cached_property
+    def is_bound(self) -> bool:
+        """Say whether messages enter the queue."""
+        return self.binding in self.live.bindings
+
+    @cached_property
+    def is_under_way(self) -> bool:
+        """Say whether something of the way round is there."""
+        return (
+            self.next.queue in self.live.queues
+            or self.next.entrance in self.live.exchanges
+            or any(policy.name == self.next.policy for policy in self.live.policies)
+        )
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """What the queue can't be changed for in place."""
+        assert self.found is not None
+        return compare_queue(self._desired, self.found, self.live, self.policies) or self._lowered
+
+    @property
+    def _lowered(self) -> tuple[Difference, ...]:
+        """What a policy would take from messages that wait: they would leave early, or hold up those behind them."""
+        policy, found = next((p for p in self.asked.policies if p.name == self.own_policy), None), self.policy_found
+        if policy is None or found is None:
+            return ()
+        before, after = policy_settings(found.definition), policy_settings(policy.definition)
+        return compare_policy(policy, found) if _is_lower(before, after) else ()
+
+    @property
+    def own_policy(self) -> str:
+        """The name of the policy that holds the level's settings, where one does."""
+        return Names(self.asked.prefix).policy(self.wait.name)
+
+    @property
+    def policy_found(self) -> Policy | None:
+        """That policy as it is."""
+        return next((policy for policy in self.live.policies if policy.name == self.own_policy), None)
+
+    @property
+    def _desired(self) -> Queue:
+        return next(queue for queue in self.asked.queues if queue.name == self.wait.queue)
+
+    @property
+    def _can_go_round(self) -> bool:
+        """Say whether a way round would lead round: nobody else's bindings are there, and the entrance is what it shall be."""
+        entrance = self.live.exchanges.get(self.wait.entrance)
+        ways = {*self.live.bindings_at("queue", self.wait.queue)}
+        ways |= {b for b in self.live.bindings_at("exchange", self.wait.entrance) if b.source == self.wait.entrance}
+        return ways <= {self.binding} and (entrance is None or not compare_exchange(self._entrance, entrance))
+
+    @property
+    def _empties(self) -> bool:
+        """Say whether what waits leaves the queue by itself, and by the way that it should."""
+        assert self.found is not None
+        now = effective(self.found, self.live.policies, self.live.operator_policies).settings
+        wanted = self._desired.settings.dead_letter_exchange
+        return now.ttl is not None and now.expires is None and now.dead_letter_exchange == wanted
+
+    @property
+    def _entrance(self) -> Exchange:
+        return next(exchange for exchange in self.asked.exchanges if exchange.name == self.wait.entrance)
+
+    @cached_property
+    def next_queue(self) -> Queue:
+        """Where messages wait meanwhile: as they shall in the end, or in what is there for it and may be in use."""
+        there = self.live.queues.get(self.next.queue)
+        if there and (not self.is_bound or self._messages(there.name)):
+            return there
+        settings = effective(self._desired, self.asked.policies, ()).settings
+        return replace(self._desired, name=self.next.queue, settings=settings)
+
+    @property
+    def leading_round(self) -> Policy:
+        """The policy that gives the entrance its alternate."""
+        pattern, definition = f"^{re.escape(self.wait.entrance)}$", ((ALTERNATE_EXCHANGE, self.next.entrance),)
+        return Policy(self.next.policy, pattern, "exchanges", _PRIORITY, definition)
+
+    @property
+    def round(self) -> Level:
+        """The way round, as a level that no file asks for."""
+        return Level(self.next.level, self._ttl(self.next_queue), self.next.entrance, self.next.queue)
+
+    @property
+    def to_wait_for(self) -> Wait:
+        """Which queue has to empty before the next stage."""
+        later = self._ttl(self.next_queue)
+        if self.stage != "empties" or self.found is None:
+            messages = self._messages(self.next.queue)
+            return Wait(self.wait.name, self.next.queue, messages, later, later, "removed")
+        now = self._ttl(self.found)
+        altogether = Duration(now.ms + later.ms)
+        messages = self._messages(self.wait.queue)
+        return Wait(self.wait.name, self.wait.queue, messages, now, altogether, "declared anew", self.differences)
+
+    def _ttl(self, queue: Queue) -> Duration:
+        """How long messages wait in a queue as it is."""
+        return effective(queue, self.live.policies, self.live.operator_policies).settings.ttl or self.wait.ttl
+
+    def _messages(self, queue: str) -> int:
+        found = self.live.backlog.get(queue)
+        return found.messages if found else 0
+
+
+def _is_lower(before: Settings, after: Settings) -> bool:
+    """Say whether messages that wait under the one would be let out early by the other, or hold up what comes after."""
+    if before.ttl and after.ttl and after.ttl < before.ttl:
+        return True
+    limits = ((before.max_length, after.max_length), (before.max_bytes, after.max_bytes))
+    is_less_room = any(new is not None and (old is None or new < old) for old, new in limits)
+    return is_less_room and after.overflow != "reject-publish"
