@@ -1,30 +1,69 @@
-"""What is sent on for a message that failed: back into a delay, or to its parking queue."""
+"""What becomes of a message that failed: back into a delay, kept by the broker for a while, or to its parking queue."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from delayctl.consumers.message import Message
 from delayctl.consumers.outcome import Park, Retry
 from delayctl.consumers.policy import Policy
-from delayctl.publishers.contract import ATTEMPT, DUE, LEVEL, ORIGIN, without_deaths
+from delayctl.publishers.contract import (
+    ATTEMPT,
+    DUE,
+    FAILED_IN,
+    HISTORY,
+    LEVEL,
+    ORIGIN,
+    REASON,
+    without_deaths,
+    without_steps,
+)
 from delayctl.publishers.frames import Properties
 from delayctl.topology.wording import quoted
 
-HISTORY, REASON = "delay-history", "delay-parked"
 _MOST_REMEMBERED = 50
 _LONGEST_REASON = 200
-_DEFAULT_EXCHANGE = ""
-_COPIES = ("CC", "BCC")  # Keys that the broker routes by, too: they would lead a retry to other queues again.
+COPIES = ("CC", "BCC")  # Keys that the broker routes by, too: they would lead a retry to other queues again.
+
+
+@dataclass(frozen=True, slots=True)
+class InLevels:
+    """Retries that wait in levels: each is published to one of them."""
+
+    policy: Policy
+    back: str  # The key that leads to the queue alone.
+    levels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ByBroker:
+    """Retries that wait in the queue itself: the broker keeps what is rejected, so many times."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    """A queue for what is given up, and the way that leads to it."""
+
+    queue: str
+    exchange: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How the failures of one queue are dealt with."""
 
-    policy: Policy
-    park: str
-    back: str  # The key that leads to the queue alone.
-    levels: frozenset[str]
+    retries: InLevels | ByBroker
+    parking: Parking
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Try it again after this level; None where the broker knows how long."""
+
+    level: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +76,52 @@ class Forward:
     properties: Properties
 
 
-def forward(message: Message, outcome: Retry | Park, plan: Plan, now_ms: int) -> Forward:
-    """Decide what becomes of a message, and stamp it with how it came to this."""
-    level, reason = _decide(message.attempt, outcome, plan)
+def forward(message: Message, outcome: Retry | Park, plan: Plan, now_ms: int) -> Forward | None:
+    """Decide what becomes of a message, and stamp it with how it came to this; None where the broker shall keep it."""
+    decision = decide(message.attempt, outcome, plan.retries)
+    if decision == RetryAfter(None):
+        return None
     headers = _stamped(message, now_ms, outcome.reason[:_LONGEST_REASON])
     # Its own expiration would end the wait, or the parking; another's user id would not be taken from us.
     properties = replace(message.properties, expiration=None, user_id=None, headers=headers)
-    if level is not None:
+    if isinstance(decision, RetryAfter):
+        assert isinstance(plan.retries, InLevels)
         headers[ATTEMPT] = message.attempt + 1
-        return Forward(plan.back, level, None, properties)
-    headers[REASON] = reason[:_LONGEST_REASON]
-    return Forward(plan.park, None, _DEFAULT_EXCHANGE, properties)
+        return Forward(plan.retries.back, decision.level, None, properties)
+    if message.attempt:
+        headers[ATTEMPT] = message.attempt
+    headers |= {REASON: decision.reason[:_LONGEST_REASON], FAILED_IN: message.queue}
+    return Forward(plan.parking.key, None, plan.parking.exchange, properties)
 
 
-def _decide(attempt: int, outcome: Retry | Park, plan: Plan) -> tuple[str | None, str]:
-    """The level of the next retry, or None and the reason for parking."""
+def decide(attempt: int, outcome: Retry | Park, retries: InLevels | ByBroker) -> RetryAfter | Park:
+    """What comes next for a message that was tried again so often."""
     why = outcome.reason or "no reason given"
     if isinstance(outcome, Park):
-        return None, why
-    level = plan.policy.level(attempt + 1)
-    if level is None:  # A level of one's own choice does not give more retries.
-        return None, f"gave up after {attempt} retries: {why}"
-    if outcome.level in plan.levels:
-        level = outcome.level
-    return (level, why) if level in plan.levels else (None, f"there is no level {quoted(level)}: {why}")
+        return Park(why)
+    is_over = attempt >= retries.most if isinstance(retries, ByBroker) else retries.policy.level(attempt + 1) is None
+    if is_over:  # A level of one's own choice does not give more retries.
+        return Park(f"gave up after {attempt} retries: {why}")
+    if isinstance(retries, ByBroker):
+        return RetryAfter(None)
+    level = outcome.level if outcome.level in retries.levels else retries.policy.level(attempt + 1)
+    return RetryAfter(level) if level in retries.levels else Park(f"there is no level {quoted(str(level))}: {why}")
 
 
 def _stamped(message: Message, now_ms: int, reason: str) -> dict[str, Any]:
-    headers = without_deaths(message.headers)
-    for stale in (DUE, LEVEL, *_COPIES):
+    headers = without_steps(without_deaths(message.headers))
+    for stale in (DUE, LEVEL, *COPIES):
         headers.pop(stale, None)
     headers.setdefault(ORIGIN, _origin(message))
+    headers[HISTORY] = history_with(headers, message.attempt, now_ms, reason)
+    return headers
+
+
+def history_with(headers: Mapping[str, Any], attempt: int, now_ms: int, reason: str) -> list[Any]:
+    """What headers tell of a message's past, and what has come of it now; the last fifty of it."""
     past = headers.get(HISTORY)
     history = list(past) if isinstance(past, list) else []
-    headers[HISTORY] = [*history, {"attempt": message.attempt, "at": now_ms, "reason": reason}][-_MOST_REMEMBERED:]
-    return headers
+    return [*history, {"attempt": attempt, "at": now_ms, "reason": reason}][-_MOST_REMEMBERED:]
 
 
 def _origin(message: Message) -> dict[str, Any]:

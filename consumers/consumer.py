@@ -1,31 +1,39 @@
 """DelayConsumer: handlers for queues, with retries that wait in delays and nothing acknowledged before it is safe."""
 
+import inspect
 import logging
 import random
 import signal
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from delayctl.consumers.again import Plan
+from delayctl.consumers.again import ByBroker, InLevels, Parking, Plan
 from delayctl.consumers.finished import Finished
+from delayctl.consumers.following import Following
+from delayctl.consumers.lateness import Lateness
 from delayctl.consumers.link import Link
+from delayctl.consumers.message import Message
 from delayctl.consumers.policy import ByList, Policy, policy_from
-from delayctl.consumers.treatment import Handler, Treatment
+from delayctl.consumers.recorder import Recorder
+from delayctl.consumers.treatment import Handler, Note, OnFailure, Treatment
 from delayctl.consumers.workers import Workers
+from delayctl.publishers.clock import epoch_ms
 from delayctl.publishers.connection import HEARTBEAT_S, ClosedByBroker, Connection
 from delayctl.publishers.errors import NotConfirmed
 from delayctl.publishers.known import Urls, brokers_at, read_topology
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.access import DEFAULT_URL, Access
+from delayctl.topology.arguments import STREAM_OFFSET
 from delayctl.topology.errors import BadOption, DelayctlError, Refused, Unreachable
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
-from delayctl.topology.spec import Spec
+from delayctl.topology.spec import RetrySpec, Spec
 from delayctl.topology.wording import quoted
 
 _LOG = logging.getLogger("delayctl.consumer")
@@ -54,11 +62,13 @@ class DelayConsumer:
         heartbeat_s: int = HEARTBEAT_S,
         stop_within_s: float = 30.0,
         name: str = "delayctl consumer",
+        clock: Callable[[], int] = epoch_ms,
     ) -> None:
         """Prepare; nothing is connected before `run`. The retries of each queue are those of the topology.
 
         `workers` threads call the handlers; of each queue up to `prefetch` messages are fetched ahead. What is not
-        finished `stop_within_s` after a stop is left: it was not acknowledged, and comes again.
+        finished `stop_within_s` after a stop is left: it was not acknowledged, and comes again. `clock` tells the
+        time in milliseconds since 1970, by which retries are stamped.
         """
         if workers < 1 or heartbeat_s < 1 or not 1 <= prefetch <= _LARGEST_PREFETCH:
             raise BadOption(
@@ -68,13 +78,20 @@ class DelayConsumer:
         self._spec = topology if isinstance(topology, Spec) else read_topology(topology, values or {})
         self._topology = expand(self._spec)
         self._brokers = [a if a.vhost else a.at(self._spec.vhost or "/") for a in brokers_at(url)]
+        self._clock = clock
         self._name, self._workers, self._prefetch, self._heartbeat_s = name, workers, prefetch, heartbeat_s
         self._handlers: dict[str, Handler] = {}
         self._plans: dict[str, Plan] = {}
+        self._watchers: list[OnFailure] = []
+        self._recorder: Recorder | None = None
+        self._lateness: Lateness | None = None
         self._stop_within_s = stop_within_s
         self._is_stopping = False
         self._stop_by = 0.0
         self._finished: Finished | None = None  # While it runs.
+        self._treatment: Treatment | None = None
+        self._offsets: dict[str, Mapping[str, str]] = {}  # Where to begin with queues that are streams.
+        self.connected = threading.Event()  # It consumes, or did.
 
     def handle(
         self, name: str, handler: Handler, *, policy: Policy | str | None = None, park: str | None = None
@@ -84,18 +101,57 @@ class DelayConsumer:
         `policy` and `park` replace what the topology says of its retries; a policy may be named, such as
         "fixed 5m", "exponential 10s", "list 10s 1m 5m" or "rocketmq".
         """
+        _check_handler(name, handler)
         retry = next((retry for retry in self._spec.retries if retry.queue == name), None)
         if retry is not None:
-            levels = self._topology.levels
-            chosen = policy_from(policy, levels) if isinstance(policy, str) else policy or ByList(retry.waits)
-            back = Names(self._spec.prefix).retry_key(name)
-            self._plans[name] = Plan(chosen, park or retry.park, back, frozenset(level.name for level in levels))
+            self._plans[name] = Plan(self._retries_of(retry, policy, park), self._parking(park or retry.park))
         elif policy is not None or park is not None:
             raise DelayctlError(
                 f"queue {quoted(name)} has no retry in the topology, so nothing would lead back to it",
                 fix=f"add it to the file: retry: {{{name}: {{park: {name}.dlq}}}}, and apply it",
             )
         self._handlers[name] = handler
+
+    def watch(self, on_failure: OnFailure) -> None:
+        """Have a function told of whatever a handler raises, in the handler's thread, before the message is sent on."""
+        self._watchers.append(on_failure)
+
+    def record(self, folder: str | Path) -> None:
+        """Have every delivery that is settled noted in a file in this folder, before the broker is told; see `Recorder`."""
+        self._recorder = Recorder(folder)
+
+    def measure(self, lateness: Lateness) -> None:
+        """Have counted how late messages come, by queue; several consumers may share one `Lateness`."""
+        self._lateness = lateness
+
+    def _retries_of(self, retry: RetrySpec, policy: Policy | str | None, park: str | None) -> InLevels | ByBroker:
+        if retry.by_broker is None:
+            levels = self._topology.levels
+            chosen = policy_from(policy, levels) if isinstance(policy, str) else policy or ByList(retry.waits)
+            back = Names(self._spec.prefix).retry_key(retry.queue)
+            return InLevels(chosen, back, frozenset(level.name for level in levels))
+        if policy is not None or park is not None:
+            raise DelayctlError(
+                f"retries of {quoted(retry.queue)} wait by broker, which knows the topology's waits and parking queue only",
+                fix="leave out policy and park, or let them wait in levels: remove by: broker in the file, and apply it",
+            )
+        return ByBroker(retry.by_broker.most)
+
+    def _parking(self, queue: str) -> Parking:
+        """The way to a parking queue; the exit knows those of the topology, the default exchange every queue."""
+        if any(retry.park == queue for retry in self._spec.retries):
+            return Parking(queue, self._topology.exit, Names(self._spec.prefix).park_key(queue))
+        return Parking(queue, "", queue)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that have a handler."""
+        return tuple(self._handlers)
+
+    @property
+    def cancelled(self) -> int:
+        """How many messages came that were cancelled, and that no handler was given."""
+        return self._treatment.cancelled if self._treatment else 0
 
     def stop(self) -> None:
         """Take no more messages, finish those that were begun, acknowledge, and return from `run`."""
@@ -109,10 +165,21 @@ class DelayConsumer:
         """Consume until stopped. In the main thread SIGTERM and SIGINT stop it, too."""
         if not self._handlers:
             raise DelayctlError("there is no handler", fix="give one with handle(queue, function)")
+        if self._recorder is not None:
+            self._recorder.open()
         finished = self._finished = Finished()
         try:
-            with self._signals(), self._retries() as publisher:
-                treatment = Treatment(self._handlers, self._plans, publisher)
+            with self._signals(), self._retries() as publisher, self._cancellations() as is_cancelled:
+                treatment = self._treatment = Treatment(
+                    self._handlers,
+                    self._plans,
+                    publisher,
+                    self._clock,
+                    watchers=self._watchers,
+                    is_cancelled=is_cancelled,
+                    measure=self._lateness.note if self._lateness else None,
+                    **self._noting(),
+                )
                 workers = Workers(self._workers, treatment.treat, finished)
                 try:
                     self._consume(workers, finished)
@@ -121,12 +188,17 @@ class DelayConsumer:
         finally:
             self._finished = None
             finished.close()
+            if self._recorder is not None:
+                self._recorder.close()
 
     def __enter__(self) -> "DelayConsumer":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.stop()
+
+    def _noting(self) -> dict[str, Note]:
+        return {} if self._recorder is None else {"note": self._recorder.note}
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -147,7 +219,11 @@ class DelayConsumer:
             yield None
             return
         publisher = DelayPublisher(
-            self._brokers, topology=self._topology, heartbeat_s=self._heartbeat_s, name=f"{self._name} retries"
+            self._brokers,
+            topology=self._topology,
+            heartbeat_s=self._heartbeat_s,
+            name=f"{self._name} retries",
+            clock=self._clock,
         )
         try:
             yield publisher
@@ -156,6 +232,27 @@ class DelayConsumer:
                 publisher.close(timeout=max(1.0, self._stop_by - time.monotonic()))
             except NotConfirmed as error:
                 _LOG.warning("some retries are not confirmed; their messages were not acknowledged: %s", error.what)
+
+    @contextmanager
+    def _cancellations(self) -> Iterator[Callable[[Message], bool]]:
+        """What tells the cancelled messages from others: a consumer beside this one reads which they are."""
+        if not self._spec.cancel or not self._spec.has_delays:
+            yield lambda _: False
+            return
+        following, stream = Following(self._clock), Names(self._spec.prefix).cancellations()
+        plain = replace(self._spec, cancel=False, retries=())
+        name = f"{self._name} cancellations"
+        reader = DelayConsumer(
+            self._brokers, topology=plain, workers=1, heartbeat_s=self._heartbeat_s, name=name, clock=self._clock
+        )
+        reader.handle(stream, following.note)
+        reader._offsets[stream] = {STREAM_OFFSET: "first"}
+        thread = following.start(reader)
+        try:
+            yield following.is_cancelled
+        finally:
+            reader.stop()
+            thread.join(self._stop_within_s)
 
     def _consume(self, workers: Workers, finished: Finished) -> None:
         pause, is_first = _FIRST_PAUSE_S, True
@@ -170,6 +267,7 @@ class DelayConsumer:
                 pause = min(pause * 2, _LONGEST_PAUSE_S)
                 continue
             pause, is_first = _FIRST_PAUSE_S, False
+            self.connected.set()
             self._serve(link, workers, until=None if is_complete else time.monotonic() + _LOOK_AGAIN_AFTER_S)
             workers.link += 1
             finished.hush()
@@ -210,7 +308,7 @@ class DelayConsumer:
         connection = Connection(access, name=self._name, heartbeat_s=self._heartbeat_s)
         try:
             connection.open_channel(confirms=False)
-            parks = {plan.park for plan in self._plans.values()}
+            parks = {plan.parking.queue for plan in self._plans.values()}
             missing = [name for name in (*self._handlers, *parks) if not self._is_there(connection, name)]
             present = [name for name in self._handlers if name not in missing]
             if missing and (is_strict or not present):
@@ -220,11 +318,20 @@ class DelayConsumer:
                 )
             connection.prefetch(self._prefetch)
             for name in present:
-                connection.consume(name, name)
+                connection.consume(name, name, self._offsets.get(name))
         except BaseException:
             connection.abort()
             raise
-        return Link(number, connection, present, prefetch=self._prefetch, finished=finished), not missing
+        link = Link(
+            number,
+            connection,
+            present,
+            prefetch=self._prefetch,
+            finished=finished,
+            clock=self._clock,
+            recorder=self._recorder,
+        )
+        return link, not missing
 
     def _is_there(self, connection: Connection, name: str) -> bool:
         try:
@@ -235,3 +342,19 @@ class DelayConsumer:
             _LOG.error("the queue %s is not on the broker", name)
             return False
         return True
+
+
+def _check_handler(queue: str, handler: object) -> None:
+    """Refuse what could not be called with a message and be done when it returns."""
+    call = getattr(handler, "__call__", None)  # noqa: B004 (looked at: an object's call may be a coroutine)
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
+        raise BadOption(
+            f"the handler of {quoted(queue)} is an async function: workers are threads, and nobody would await it",
+            fix="give a function that runs it to its end: lambda message: asyncio.run(handler(message)), "
+            "or in a loop of yours: asyncio.run_coroutine_threadsafe(handler(message), loop).result()",
+        )
+    if call is None:
+        raise BadOption(
+            f"the handler of {quoted(queue)} can't be called: it is of type {type(handler).__name__}",
+            fix="give a function that takes a message",
+        )

@@ -4,8 +4,10 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterator
+from typing import Literal
 
-Result = tuple[int, int, bool]  # Connection, delivery tag, and whether it may be acknowledged.
+Answer = Literal["done", "again", "back"]  # To be acknowledged; to be tried again; to be given again as it was.
+Result = tuple[int, int, Answer]  # Connection, delivery tag, and what is to be said of it.
 
 
 class Finished:
@@ -18,9 +20,9 @@ class Finished:
         self._ear.setblocking(False)
         self._bell.setblocking(False)
 
-    def put(self, link: int, tag: int, *, is_safe: bool) -> None:
-        """Note that a delivery is finished; `is_safe` where it may be acknowledged."""
-        self._results.append((link, tag, is_safe))
+    def put(self, link: int, tag: int, answer: Answer) -> None:
+        """Note that a delivery is finished."""
+        self._results.append((link, tag, answer))
         if self._is_awaited:
             self._is_awaited = False
             self.ring()

@@ -11,12 +11,13 @@ _SIZE = struct.Struct(">Q")
 class Delivery:
     """One message as it came in, still encoded."""
 
-    __slots__ = ("body", "exchange", "header", "key", "queue", "redelivered", "tag")
+    __slots__ = ("body", "exchange", "header", "key", "queue", "received_ms", "redelivered", "tag")
 
     def __init__(self, tag: int, queue: str, exchange: str, key: str, *, redelivered: bool) -> None:
         self.tag, self.queue, self.exchange, self.key, self.redelivered = tag, queue, exchange, key, redelivered
         self.header = b""
         self.body = b""
+        self.received_ms = 0  # Since 1970; whoever reads the socket knows.
 
 
 class Inbox:

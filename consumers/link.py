@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from delayctl.consumers.acks import Acks
 from delayctl.consumers.finished import Finished
 from delayctl.consumers.inbox import Delivery, Inbox
+from delayctl.consumers.recorder import Recorder
 from delayctl.publishers import frames
 from delayctl.publishers.connection import Connection
 from delayctl.publishers.frames import CHANNEL, Frame
@@ -16,7 +17,9 @@ from delayctl.topology.wording import quoted
 
 _DELIVER = (frames.BASIC, frames.DELIVER)
 _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
-_REQUEUE = 2
+# Both give a message back. A quorum queue takes what is rejected for failed: it counts it, and may let it wait.
+_NACK, _REQUEUE = (frames.BASIC, frames.NACK), 2
+_REJECT, _REQUEUE_REJECTED = (frames.BASIC, 90), 1
 _LOOK_UP_EVERY_S = 0.1  # While it drains: there is an end to that, too.
 _GIVE_BACK_AFTER_S = 1.0  # A message that can't be dealt with now is not offered again at once.
 
@@ -27,12 +30,22 @@ class Link:
     """A connection that consumes `queues`; its number tells its deliveries from those of an earlier one."""
 
     def __init__(
-        self, number: int, connection: Connection, queues: Sequence[str], *, prefetch: int, finished: Finished
+        self,
+        number: int,
+        connection: Connection,
+        queues: Sequence[str],
+        *,
+        prefetch: int,
+        finished: Finished,
+        clock: Callable[[], int],
+        recorder: Recorder | None = None,
     ) -> None:
         self._number = number
         self._connection = connection
         self._queues = queues
         self._finished = finished
+        self._clock = clock
+        self._recorder = recorder
         self._inbox = Inbox()
         self._acks = Acks(max(1, prefetch // 4))
         self._in_hand = 0
@@ -82,6 +95,7 @@ class Link:
 
     def _listen(self, hand_out: HandOut) -> None:
         deliveries: list[Delivery] = []
+        received_ms = self._clock()
         for frame in self._connection.received():
             kind, _, payload = frame
             if kind == frames.METHOD:
@@ -92,6 +106,7 @@ class Link:
             elif kind == frames.HEARTBEAT:
                 continue
             if delivery := self._inbox.take(frame):
+                delivery.received_ms = received_ms
                 deliveries.append(delivery)
         self._heard = time.monotonic()
         if deliveries and not self._is_draining:
@@ -109,25 +124,36 @@ class Link:
         """Say what is finished."""
         now = time.monotonic()
         done = []
-        for number, tag, is_safe in self._finished.take():
+        rejected = b""
+        for number, tag, answer in self._finished.take():
             if number != self._number:
                 continue  # Of an earlier connection: the broker gives it again anyway.
-            if is_safe:
+            if answer == "done":
                 done.append(tag)
+            elif answer == "again":
+                rejected += self._answer(tag, _REJECT, _REQUEUE_REJECTED)
             else:
                 heapq.heappush(self._later, (now + _GIVE_BACK_AFTER_S, tag))
         self._in_hand -= len(done)
         self._acks.add(done)
-        self._send(self._acks.take(all_of_them=not done or self._is_draining) + self._give_back(now))
+        acknowledged = self._acks.take(all_of_them=not done or self._is_draining)
+        if self._recorder is not None:
+            self._recorder.flush()  # Before the broker hears of it: what was not recorded comes again.
+        # Rejections come first: an acknowledgement may be of all up to a point.
+        self._send(rejected + acknowledged + self._give_back(now))
 
     def _give_back(self, now: float) -> bytes:
         said = b""
         while self._later and (self._later[0][0] <= now or self._is_draining):
             _, tag = heapq.heappop(self._later)
-            said += frames.method_frame(CHANNEL, (frames.BASIC, frames.NACK), struct.pack(">QB", tag, _REQUEUE))
-            self._acks.settle(tag)
-            self._in_hand -= 1
+            said += self._answer(tag, _NACK, _REQUEUE)
         return said
+
+    def _answer(self, tag: int, method: tuple[int, int], flags: int) -> bytes:
+        """A frame about one delivery, which is out of our hands then."""
+        self._acks.settle(tag)
+        self._in_hand -= 1
+        return frames.method_frame(CHANNEL, method, struct.pack(">QB", tag, flags))
 
     def _send(self, data: bytes) -> None:
         if data:

@@ -25,11 +25,15 @@ class Ticket:
 
     def done(self) -> None:
         """It may be acknowledged."""
-        self._finished.put(self._link, self.delivery.tag, is_safe=True)
+        self._finished.put(self._link, self.delivery.tag, "done")
+
+    def try_again(self) -> None:
+        """It failed, and the broker shall let it wait before it gives it again."""
+        self._finished.put(self._link, self.delivery.tag, "again")
 
     def give_back(self) -> None:
         """The broker shall keep it, and give it again."""
-        self._finished.put(self._link, self.delivery.tag, is_safe=False)
+        self._finished.put(self._link, self.delivery.tag, "back")
 
 
 class Workers:

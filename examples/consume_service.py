@@ -3,11 +3,22 @@
 import logging
 import os
 from pathlib import Path
+from threading import Lock
 
 from delayctl.consumers import DONE, DelayConsumer, Message, Outcome, Park
 
 TOPOLOGY = Path(__file__).with_name("service.yaml")
-_done_before: set[str] = set()  # A service keeps this in its database.
+_done_before: set[str] = set()
+_noting = Lock()
+
+
+def is_first(message_id: str) -> bool:
+    """Note a message as done, in one step with asking: a service does this in its database, in the transaction of its work."""
+    with _noting:  # The other copy may be with another worker at this very moment.
+        if message_id in _done_before:
+            return False
+        _done_before.add(message_id)
+        return True
 
 
 def say(line: str) -> None:
@@ -17,17 +28,15 @@ def say(line: str) -> None:
 
 def handle(message: Message) -> Outcome:
     """Cancel an order that was not paid in time."""
-    if message.message_id in _done_before:
-        say(f"seen before: {message.message_id}")
-        return DONE
     text = message.body.decode(errors="replace")
     if not text.strip():
         return Park("the body is empty")  # No retry would help.
     if text == "bank is down" and message.attempt < 2:
         raise ConnectionError("the bank does not answer")  # Any exception is a retry.
+    if message.message_id and not is_first(message.message_id):
+        say(f"seen before: {message.message_id}")
+        return DONE
     say(f"handled {text!r} with key {message.key}, attempt {message.attempt}")
-    if message.message_id:
-        _done_before.add(message.message_id)
     return DONE
 
 

@@ -1,6 +1,7 @@
 """Publishing messages that arrive later: thread-safe, confirmed, as fast as the broker takes them."""
 
 from delayctl.publishers.choice import NoSuchDelay
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import (
     ConnectionLost,
     Nacked,
@@ -13,7 +14,6 @@ from delayctl.publishers.errors import (
 )
 from delayctl.publishers.frames import Properties
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.publishers.window import Delivery
 
 __all__ = [
     "ConnectionLost",

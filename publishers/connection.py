@@ -82,18 +82,24 @@ class Connection:
         """Raise Refused where there is no such exchange."""
         self._check(_EXCHANGE_DECLARE, short_string(name) + b"\x00", _EXCHANGE_DECLARE_OK)
 
-    def check_queue(self, name: str) -> None:
-        """Raise Refused where there is no such queue."""
-        self._check(_QUEUE_DECLARE, short_string(name), _QUEUE_DECLARE_OK)
+    def check_queue(self, name: str) -> int:
+        """How many messages are ready there; raises Refused where there is no such queue."""
+        answer = self._check(_QUEUE_DECLARE, short_string(name), _QUEUE_DECLARE_OK)
+        _, end = read_short_string(answer, 4)
+        return int.from_bytes(answer[end : end + 4], "big")
 
     def prefetch(self, count: int) -> None:
         """How many deliveries may be unacknowledged."""
         self.call(_QOS, struct.pack(">IHB", 0, count, 0), _QOS_OK)
 
-    def consume(self, queue: str, tag: str) -> None:
+    def consume(self, queue: str, tag: str, arguments: frames.Headers | None = None) -> None:
         """Ask for deliveries."""
-        arguments = b"\x00\x00" + short_string(queue) + short_string(tag) + b"\x00" + _NOTHING
-        self.call(_CONSUME, arguments, _CONSUME_OK)
+        named = b"\x00\x00" + short_string(queue) + short_string(tag) + b"\x00"
+        self.call(_CONSUME, named + frames.encode_table(arguments or {}), _CONSUME_OK)
+
+    def cancel(self, tag: str) -> None:
+        """Have no more deliveries; those that are on their way are kept."""
+        self.call(_CANCEL, short_string(tag) + b"\x00", _CANCEL_OK)
 
     def cancel_frame(self, tag: str) -> bytes:
         """The frame that asks for no more deliveries; the broker need not answer it."""
@@ -148,10 +154,10 @@ class Connection:
         """Drop the connection without a word."""
         self.socket.close()
 
-    def _check(self, method: tuple[int, int], name: bytes, expected: tuple[int, int]) -> None:
+    def _check(self, method: tuple[int, int], name: bytes, expected: tuple[int, int]) -> bytes:
         """A passive declaration; the channel is open afterwards, whatever came of it."""
         try:
-            self.call(method, b"\x00\x00" + name + _PASSIVE + _NOTHING, expected)
+            return self.call(method, b"\x00\x00" + name + _PASSIVE + _NOTHING, expected)
         except ClosedByBroker as closed:
             if not closed.is_channel:
                 raise

@@ -6,8 +6,11 @@ from typing import Any
 
 from delayctl.publishers import frames
 from delayctl.publishers.frames import CHANNEL, Properties, encode_properties, encode_table, short_string
+from delayctl.topology.ladder import headers_for, is_step_header
 
 DUE, LEVEL, ATTEMPT, ORIGIN = "delay-due", "delay-level", "delay-attempt", "delay-origin"
+HISTORY, REASON = "delay-history", "delay-parked"  # Of what failed.
+FAILED_IN = "delay-queue"  # The queue of what was parked: several may share a parking queue.
 _DEATHS = ("x-death", "x-first-death-", "x-last-death-", "x-delivery-count", "x-acquired-count")
 _FLAGS = (1 << 13 | 1 << 12 | 1 << 7).to_bytes(2, "big")  # Headers, delivery mode and message id.
 _PERSISTENT = b"\x02"
@@ -30,8 +33,11 @@ class ContentMaker:
         level: str | None,
         headers: Mapping[str, Any] | None,
         properties: Properties | None,
+        units: int = 0,
     ) -> bytes:
-        """The content header and the body."""
+        """The content header and the body; `units` is how long it waits at the ladder."""
+        if units:
+            headers, properties = _for_the_ladder(units, headers, properties)
         if properties is None:
             encoded = _FLAGS + self._table(due_ms, level, headers) + _PERSISTENT + short_string(message_id)
         else:
@@ -54,6 +60,21 @@ class ContentMaker:
             given = {name: value for name, value in headers.items() if name not in (DUE, LEVEL) or not due_ms}
             own += encode_table(given)[4:]
         return len(own).to_bytes(4, "big") + own
+
+
+def _for_the_ladder(
+    units: int, headers: Mapping[str, Any] | None, properties: Properties | None
+) -> tuple[Mapping[str, Any], Properties | None]:
+    """The headers of the steps in the place of those that an earlier wait may have left: these would add to it."""
+    own = {**without_steps(headers or {}), **headers_for(units)}
+    if properties is None or not properties.headers:
+        return own, properties
+    return own, replace(properties, headers=without_steps(properties.headers))
+
+
+def without_steps(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Headers without those by which a message waits at the ladder."""
+    return {name: value for name, value in headers.items() if not is_step_header(name)}
 
 
 def without_deaths(headers: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The thread that talks to the broker: sends what is handed over, listens, and connects again when it must."""
 
+import logging
 import random
 import select
 import socket
@@ -18,6 +19,7 @@ from delayctl.publishers.window import Entry
 from delayctl.topology.access import Access
 from delayctl.topology.errors import DelayctlError, Unreachable
 
+_LOG = logging.getLogger("delayctl.publisher")
 _SEND_AT_ONCE = 1 << 18
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _ANSWERS = (frames.ACK, frames.NACK)
@@ -174,6 +176,11 @@ class Engine:
             self._returned = reason, exchange, key
         elif method in (frames.BLOCKED, frames.UNBLOCKED):
             self.is_blocked = method == frames.BLOCKED
+            if self.is_blocked:
+                reason = frames.read_short_string(payload, 4)[0]
+                _LOG.warning("the broker takes no messages for now (%s); they wait here", reason)
+            else:
+                _LOG.warning("the broker takes messages again")
 
     def _keep_alive(self) -> None:
         now, interval = time.monotonic(), self._connection.heartbeat_s
@@ -204,11 +211,13 @@ class Engine:
         self._connection.abort()
         self._outbox.send_again()
         self._sending, self._returned, self.is_blocked = memoryview(b""), None, False
+        _LOG.warning("the connection was lost: %s", error)
         give_up, pause = time.monotonic() + self._give_up_after_s, _FIRST_PAUSE_S
         reason: Exception = error
         while self._outbox.is_open:
             try:
                 self._connection = self._connect_once(self._check_frame_max)
+                _LOG.warning("connected again")
                 return
             except DelayctlError as again:
                 reason = again

@@ -39,6 +39,11 @@ class Outbox:
         """Whether messages are taken."""
         return self._is_open
 
+    @property
+    def count(self) -> int:
+        """How many messages are here, unanswered."""
+        return self._count
+
     # For any thread.
 
     def put(self, entry: Entry) -> bool:
@@ -189,11 +194,6 @@ class Outbox:
             self._changed.notify_all()
 
     def _resolve(self, entry: Entry, error: NotPublished | None) -> None:
-        delivery = entry.delivery
-        if not delivery.set_running_or_notify_cancel():
-            return  # Nobody wants to know any more.
-        if error is None:
-            delivery.set_result(entry.message_id)
-        else:
+        if error is not None:
             self._failures.append((entry, error))
-            delivery.set_exception(error)
+        entry.delivery.resolve(entry.message_id, error)

@@ -2,22 +2,23 @@
 
 import itertools
 import os
-import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from delayctl.publishers.choice import ROUNDINGS, NoSuchDelay, Rounding, Way
+from delayctl.publishers.choice import ROUNDINGS, NoSuchDelay, Rounding, Way, Ways
+from delayctl.publishers.clock import epoch_ms
 from delayctl.publishers.connection import HEARTBEAT_S, Connection
 from delayctl.publishers.contract import ContentMaker
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.engine import Engine
 from delayctl.publishers.errors import NotConfirmed
 from delayctl.publishers.frames import CHANNEL, NotEncodable, Properties, publish_method
 from delayctl.publishers.known import Urls, brokers_at, known_ways
 from delayctl.publishers.outbox import Outbox
-from delayctl.publishers.window import Delivery, Entry
+from delayctl.publishers.window import Entry
 from delayctl.topology.access import DEFAULT_URL
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Refused
@@ -27,6 +28,7 @@ from delayctl.topology.wording import quoted
 
 DEFAULT_WINDOW = 4_096
 _MOST_CACHED = 4_096
+_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
 class DelayPublisher:
@@ -40,7 +42,7 @@ class DelayPublisher:
         self,
         url: Urls = DEFAULT_URL,
         *,
-        topology: str | Path | Spec | Topology | None = None,
+        topology: str | Path | Spec | Topology | Ways | None = None,
         values: Mapping[str, object] | None = None,
         prefix: str = "",
         rounding: Rounding = "refuse",
@@ -49,13 +51,15 @@ class DelayPublisher:
         heartbeat_s: int = HEARTBEAT_S,
         name: str = "delayctl publisher",
         management_url: str | None = None,
+        clock: Callable[[], int] = epoch_ms,
     ) -> None:
         """Connect, and make sure that the delays are there.
 
         `url` may be a list: any of these brokers will do. `topology` is a file or what was read from one; without it
         the broker's own record of what was applied is read over the management API. `rounding` says what becomes of a
-        delay that is no level. A broker that is silent for twice `heartbeat_s` is taken for lost; what was not
+        delay that is no level and that no ladder takes. A broker that is silent for twice `heartbeat_s` is taken for lost; what was not
         confirmed is sent again over the next connection, and fails when there is none after `give_up_after_s`.
+        `clock` tells the time in milliseconds since 1970, by which messages are stamped with when they are due.
         """
         if window < 1 or heartbeat_s < 1 or rounding not in ROUNDINGS:
             raise BadOption(
@@ -66,6 +70,7 @@ class DelayPublisher:
         vhost, self._ways = known_ways(topology, values or {}, prefix, brokers)
         brokers = [access if access.vhost else access.at(vhost) for access in brokers]
         self._rounding: Rounding = rounding
+        self._clock = clock
         self._ids = map(f"{os.urandom(10).hex()}{{:012x}}".format, itertools.count(1))
         self._chosen: dict[str, Way] = {}
         self._methods: dict[tuple[str, str], bytes] = {}
@@ -82,7 +87,7 @@ class DelayPublisher:
 
     def publish(
         self,
-        body: bytes | str,
+        body: bytes | bytearray | memoryview | str,
         *,
         key: str,
         delay: str | Duration | None = None,
@@ -99,17 +104,44 @@ class DelayPublisher:
         once the broker has it safe. Waits while too many messages are unconfirmed.
         """
         way, due_ms = self._way(delay, due, level, exchange)
+        return self.send(
+            body, way, key=key, due_ms=due_ms, message_id=message_id, headers=headers, properties=properties
+        )
+
+    @property
+    def ways(self) -> Ways:
+        """The levels that can be chosen from, for `send`."""
+        return self._ways
+
+    def send(
+        self,
+        body: bytes | bytearray | memoryview | str,
+        way: Way,
+        *,
+        key: str,
+        due_ms: int = 0,
+        message_id: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        properties: Properties | None = None,
+    ) -> Delivery:
+        """Publish as `publish` does, by a way that the caller has chosen; `due_ms` is what the message is stamped with."""
         if properties is not None and properties.expiration is not None and way.level is not None:
             raise DelayctlError(
                 "a message that waits in a delay has no expiration of its own: it would leave the delay by it",
                 fix="leave out expiration",
             )
         message_id = message_id or next(self._ids)
-        payload = body.encode() if isinstance(body, str) else body
+        payload = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else _bytes(body)
         try:
             method = self._methods.get((way.exchange, key)) or self._method(way.exchange, key)
             content = self._content.make(
-                payload, message_id, due_ms=due_ms, level=way.level, headers=headers, properties=properties
+                payload,
+                message_id,
+                due_ms=due_ms,
+                level=way.level,
+                headers=headers,
+                properties=properties,
+                units=way.units,
             )
         except NotEncodable as error:
             raise DelayctlError(f"the message can't be sent: {error}", fix="correct its key, headers or id") from error
@@ -121,6 +153,11 @@ class DelayPublisher:
     def is_blocked(self) -> bool:
         """Whether the broker is short of memory or disk and takes no messages now; they wait here."""
         return self._engine.is_blocked
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages the broker has not answered yet."""
+        return self._outbox.count
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until every message so far was answered.
@@ -167,7 +204,7 @@ class DelayPublisher:
         # Counted without a loop: every message pays for it.
         if (delay is not None) + (due is not None) + (level is not None) + (exchange is not None) > 1:
             raise DelayctlError("a message has one of delay, due, level and exchange", fix="leave out the others")
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._clock()
         if isinstance(delay, str):
             way = self._chosen.get(delay) or self._choose(delay)
         elif delay is not None:
@@ -208,6 +245,15 @@ class DelayPublisher:
                 ) from error
 
 
+def _bytes(body: object) -> bytes:
+    if isinstance(body, bytearray | memoryview):
+        return bytes(body)
+    raise DelayctlError(
+        f"the body of a message is bytes or str, not of type {type(body).__name__}",
+        fix="encode it, for example with json.dumps(…)",
+    )
+
+
 def _duration(text: str) -> Duration:
     try:
         return Duration.parse(text)
@@ -221,4 +267,4 @@ def _epoch_ms(due: datetime) -> int:
             "a due time needs a time zone, or nobody knows when it is",
             fix="use datetime.now(UTC) + …, or .astimezone()",
         )
-    return int(due.timestamp() * 1000)
+    return (due - _EPOCH) // _MS  # In whole numbers: a float loses the last millisecond now and then.

@@ -1,38 +1,10 @@
 """The messages that the broker has not answered yet, by the number it counts them with."""
 
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import Nacked, NotPublished, Unroutable
-
-
-class Delivery(Future[str]):
-    """Resolves to the message id once the broker has confirmed; can be waited for, and awaited."""
-
-    is_watched = False  # Somebody asked what became of the message, and needs no other to say it.
-
-    def result(self, timeout: float | None = None) -> str:
-        """Wait for the message id; raises NotPublished where it was not confirmed."""
-        self.is_watched = True
-        return super().result(timeout)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the reason why it was not confirmed; None where it was."""
-        self.is_watched = True
-        return super().exception(timeout)
-
-    def add_done_callback(self, fn: Callable[[Future[str]], object]) -> None:
-        """Call a function once it is answered, from the publisher's own thread: it must not wait."""
-        self.is_watched = True
-        super().add_done_callback(fn)
-
-    def __await__(self) -> Generator[Any, None, str]:
-        """Wait within asyncio."""
-        import asyncio  # noqa: PLC0415 (services without it need not load it)
-
-        return asyncio.wrap_future(self).__await__()
 
 
 @dataclass(slots=True, eq=False)

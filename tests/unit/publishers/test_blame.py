@@ -2,8 +2,9 @@
 
 import pytest
 from delayctl.publishers.blame import guilty
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import TooLarge, Unroutable, WriteRefused
-from delayctl.publishers.window import Delivery, Entry
+from delayctl.publishers.window import Entry
 
 MISSING = "NOT_FOUND - no exchange 'delay.1m.exchange' in vhost 'shop'"
 CLOSED = "ACCESS_REFUSED - access to exchange 'delay.1m.exchange' in vhost 'shop' refused for user 'bob'"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from delayctl.publishers.contract import ContentMaker, without_deaths
+from delayctl.publishers.contract import ContentMaker, without_deaths, without_steps
 from delayctl.publishers.frames import FrameReader, Properties, decode_properties
 
 
@@ -14,10 +14,13 @@ def stamped(
     *,
     due_ms: int = 5000,
     level: str | None = "1m",
+    units: int = 0,
 ) -> Properties:
     """The properties as they are sent."""
     maker = ContentMaker(4096)
-    content = maker.make(b"body", "id-1", due_ms=due_ms, level=level, headers=headers, properties=properties)
+    content = maker.make(
+        b"body", "id-1", due_ms=due_ms, level=level, headers=headers, properties=properties, units=units
+    )
     (_, _, header), (_, _, body) = FrameReader().feed(content)
     assert body == b"body"
     return decode_properties(header)
@@ -53,3 +56,21 @@ def test_traces_of_dead_lettering_are_stripped() -> None:
     headers = {"x-death": [], "x-first-death-queue": "q", "x-last-death-reason": "expired", "x-delivery-count": 2}
 
     assert without_deaths({**headers, "x-mine": 1, "shop": "eu"}) == {"x-mine": 1, "shop": "eu"}
+
+
+@pytest.mark.parametrize("properties", [None, Properties(), Properties(headers={"delay-1": True, "a": 1})])
+def test_a_message_for_the_ladder_names_its_steps_alone(properties: Properties | None) -> None:
+    """Those that an earlier wait left behind would add to it."""
+    found = stamped({"delay-top": "7", "delay-7": True, "shop": "eu"}, properties, level="any", units=37)
+
+    steps = {"delay-top": "5", "delay-5": True, "delay-2": True, "delay-0": True}
+    more = {"a": 1} if properties and properties.headers else {}
+    assert found.headers == {"delay-due": 5000, "delay-level": "any", "shop": "eu", **steps, **more}
+
+
+def test_the_steps_of_a_wait_are_stripped() -> None:
+    """From what is sent on after it."""
+    assert without_steps({"delay-top": "1", "delay-1": True, "delay-due": 5, "shop": "eu"}) == {
+        "delay-due": 5,
+        "shop": "eu",
+    }

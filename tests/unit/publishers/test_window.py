@@ -1,9 +1,10 @@
 """The window and the outbox: whatever the broker answers, each message is resolved exactly once."""
 
 import pytest
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import Nacked, NotPublished, PublisherClosed, Unroutable
 from delayctl.publishers.outbox import Outbox
-from delayctl.publishers.window import Delivery, Entry, Window
+from delayctl.publishers.window import Entry, Window
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 

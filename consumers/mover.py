@@ -1,0 +1,158 @@
+"""Moves messages from one queue to wherever each belongs: published and confirmed first, then acknowledged.
+
+Killed at any moment, a message is in its old place, or in the new one, or in both for as long as its answer was on the
+way: never in none. What is in both has the same id. At most two blocks are on their way at once.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from dataclasses import dataclass
+
+from delayctl.consumers.homes import Onward, Stays
+from delayctl.consumers.inbox import Delivery
+from delayctl.consumers.moved import Moved
+from delayctl.consumers.pull import Pull
+from delayctl.consumers.sighting import times_returned
+from delayctl.publishers.choice import Way
+from delayctl.publishers.delivery import Delivery as Sent
+from delayctl.publishers.errors import NotPublished, TooLarge, Unroutable
+from delayctl.publishers.publisher import DelayPublisher
+from delayctl.topology.errors import DelayctlError
+from delayctl.topology.rate import Rate
+
+MOST_RETURNS = 10  # Half of what RabbitMQ 4 allows a message of a quorum queue before it gives it up.
+BLOCK = 500  # Messages that are asked for and published at once.
+_FIRST_BLOCK, _GROWTH = 1, 20  # Until it is known how large they are, and how often they were given back.
+_MOST_BYTES = 1 << 23
+_PATIENCE_S = 1.0
+_HARMLESS = (Unroutable, TooLarge)  # Speak of one message; all else speaks of the broker, and of the next message too.
+
+Decide = Callable[[Delivery], Onward | Stays]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flying:
+    tag: int
+    onward: Onward
+    answer: Sent
+    has_id: bool
+
+
+class Mover:
+    """One run over a queue; without a publisher nothing is sent, and everything stays."""
+
+    def __init__(
+        self,
+        pull: Pull,
+        decide: Decide,
+        publisher: DelayPublisher | None,
+        *,
+        rate: Rate | None = None,
+        limit: int | None = None,
+        most_returns: int = MOST_RETURNS,
+        on_progress: Callable[[Moved], object] = lambda _: None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._pull, self._decide, self._publisher = pull, decide, publisher
+        self._rate, self._most_returns = rate, most_returns
+        self._on_progress = on_progress
+        self._is_over = is_over
+        self._flying: deque[list[_Flying]] = deque()
+        self._started = time.monotonic()
+        self._accepted = 0  # To be sent; the limit is of these.
+        self._limit = limit
+        self._is_hopeless = False
+        self.moved = Moved()
+
+    def run(self, most: int) -> Moved:
+        """Look at so many messages and no more: what is put into the queue meanwhile is not looked at."""
+        try:
+            self._take_all(most)
+        except KeyboardInterrupt:
+            self.moved.is_stopped = True
+        while self._flying:
+            self._settle(self._flying.popleft())
+        self._pull.give_back()
+        return self.moved
+
+    def _take_all(self, most: int) -> None:
+        size = _FIRST_BLOCK
+        while (size := min(size, most, self._most_at_once())) > 0 and not self._must_end():
+            block = self._pull.take(size)
+            if not block:
+                return
+            most -= len(block)
+            size = _next_size(size, block)
+            self._flying.append([])
+            for delivery in block:
+                self._deal_with(delivery)
+            if len(self._flying) > (self._rate is None):  # A slow one has time for the answers of each block.
+                self._settle(self._flying.popleft())
+            self._on_progress(self.moved)
+
+    def _must_end(self) -> bool:
+        return self._is_hopeless or self.moved.is_worn or self._is_over()
+
+    def _most_at_once(self) -> int:
+        """So few that a slow pace is kept evenly, and that no limit is exceeded should all of them be meant."""
+        by_rate = BLOCK if self._rate is None else max(1, int(self._rate.per_second / 10))
+        return by_rate if self._limit is None else min(by_rate, self._limit - self._accepted)
+
+    def _deal_with(self, delivery: Delivery) -> None:
+        decision = self._decide(delivery)
+        self._accepted += isinstance(decision, Onward)
+        if isinstance(decision, Onward) and self._publisher is not None:
+            self._keep_pace()
+            self._publish(delivery, decision, self._publisher)
+            return
+        self.moved.is_worn |= times_returned(delivery) >= self._most_returns
+        if isinstance(decision, Stays):
+            self.moved.left[decision] += 1
+        else:
+            self.moved.sent[decision.to] += 1
+
+    def _keep_pace(self) -> None:
+        if self._rate is not None:
+            due = self._started + float((self._accepted - 1) / self._rate.per_second)
+            self._pull.rest(due - time.monotonic())
+
+    def _publish(self, delivery: Delivery, onward: Onward, publisher: DelayPublisher) -> None:
+        given = onward.properties.message_id
+        try:
+            answer = publisher.send(
+                delivery.body, Way(onward.exchange), key=onward.key, message_id=given, properties=onward.properties
+            )
+        except NotPublished:
+            raise
+        except DelayctlError as error:
+            self.moved.failed[Stays(error.what, error.fix or "")] += 1
+            return
+        self._flying[-1].append(_Flying(delivery.tag, onward, answer, given is not None))
+
+    def _settle(self, block: Sequence[_Flying]) -> None:
+        """Wait for the broker's answers, and acknowledge what is safe elsewhere."""
+        late: set[futures.Future[str]] = {each.answer for each in block}
+        while late:
+            _, late = futures.wait(late, _PATIENCE_S)
+            self._pull.keep_alive()
+        done = [each for each in block if self._is_safe(each)]
+        self._pull.acknowledge(each.tag for each in done)
+        self.moved.sent.update(each.onward.to for each in done)
+        self.moved.without_id += sum(not each.has_id for each in done)
+
+    def _is_safe(self, flying: _Flying) -> bool:
+        error = flying.answer.exception()
+        if error is None:
+            return True
+        self._is_hopeless = self._is_hopeless or not isinstance(error, _HARMLESS)
+        what, fix = (error.what, error.fix) if isinstance(error, NotPublished) else (str(error), None)
+        self.moved.failed[Stays(what, fix or "")] += 1
+        return False
+
+
+def _next_size(size: int, block: Sequence[Delivery]) -> int:
+    """As many as fit into a few megabytes, judged by those that came."""
+    each = max(1, sum(len(delivery.body) for delivery in block) // len(block))
+    return max(1, min(BLOCK, size * _GROWTH, _MOST_BYTES // each))

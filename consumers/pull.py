@@ -1,0 +1,199 @@
+"""Messages of one queue, taken so many at a time and held until each is answered; what is given back keeps its place.
+
+Each block is taken by a consumer of its own, whose prefetch is the size of the block, and which is cancelled when the
+block is there: so no more are taken than were asked for, however many are held, and none comes a second time. Asking
+for them one by one (basic.get) would be simpler, but quorum queues put back in any order what was taken in that way.
+"""
+
+import select
+import struct
+import time
+from collections.abc import Iterable
+from types import TracebackType
+
+from delayctl.consumers.acks import Acks
+from delayctl.consumers.inbox import Delivery, Inbox
+from delayctl.publishers import frames
+from delayctl.publishers.connection import ClosedByBroker, Connection
+from delayctl.publishers.frames import CHANNEL, Frame
+from delayctl.topology.access import Access
+from delayctl.topology.errors import NotPermitted, Refused, Unreachable
+from delayctl.topology.wording import quoted
+
+_DELIVER = (frames.BASIC, frames.DELIVER)
+_CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
+_NACK = (frames.BASIC, frames.NACK)
+_REQUEUE, _ALL_OF_THEM = 2, 1
+_SILENCE_S, _SILENCES = 0.1, 50  # A queue that has messages and gives none for so long gives them to somebody else.
+_BACK_WITHIN_S, _LOOK_AGAIN_S = 2.0, 0.02
+_LOST = (OSError, ValueError, struct.error)
+_ACCESS_REFUSED = 403
+
+
+class Pull:
+    """A connection that takes messages out of one queue. `with` gives back what was not acknowledged, and closes it."""
+
+    def __init__(self, access: Access, queue: str, *, name: str) -> None:
+        self.queue = queue
+        self._user = access.credentials.username
+        self._blocks = 0
+        self._inbox = Inbox()
+        self._acks = Acks(0)
+        self._held: set[int] = set()
+        self._connection = Connection(access, name=name)
+        self._spoke = self._heard = time.monotonic()
+        try:
+            self._connection.open_channel(confirms=False)
+            self.ready = self._count()  # When it began.
+        except BaseException:
+            self._connection.abort()
+            raise
+        self._connection.socket.setblocking(False)
+        self._poller = select.poll()
+        self._poller.register(self._connection.fileno(), select.POLLIN)
+
+    def _count(self) -> int:
+        """How many messages are ready."""
+        try:
+            ready = self._connection.check_queue(self.queue)
+            self._connection.socket.setblocking(False)
+            return ready
+        except (ClosedByBroker, *_LOST) as error:
+            raise self._lost(error) from error
+        except Refused as error:
+            if error.code != 404:
+                raise
+            fix = "check the name, --vhost and --url; delayctl apply declares what the file describes"
+            raise Refused(f"there is no queue {quoted(self.queue)}", code=404, fix=fix) from error
+
+    def __enter__(self) -> "Pull":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, Unreachable | Refused | NotPermitted):
+            self._connection.abort()  # It is gone, and the broker has put everything back.
+            return
+        try:
+            self.give_back()
+        finally:
+            self._connection.close()
+
+    def take(self, most: int) -> list[Delivery]:
+        """Take so many messages and hold them: fewer where the queue has no more."""
+        self._blocks += 1
+        tag = f"delayctl {self._blocks}"
+        found: list[Delivery] = []
+        try:
+            self._connection.prefetch(most)
+            self._connection.consume(self.queue, tag)
+            self._connection.socket.setblocking(False)
+            self._collect(found, most)
+            self._connection.cancel(tag)
+            self._connection.socket.setblocking(False)
+        except ClosedByBroker as closed:
+            raise self._ended(closed) from closed
+        except _LOST as error:
+            raise self._lost(error) from error
+        self._spoke = time.monotonic()
+        for delivery in found:
+            delivery.queue = self.queue  # It knows its consumer alone.
+            self._held.add(delivery.tag)
+        return found
+
+    def _collect(self, found: list[Delivery], most: int) -> None:
+        """Wait until all have come, or until the queue says again and again that it has no more."""
+        silences = 0
+        while len(found) < most and silences < _SILENCES:
+            came = self._received(_SILENCE_S)
+            found += [delivery for frame in came if (delivery := self._inbox.take(frame))]
+            self._beat()
+            if came:
+                silences = 0
+            elif self._count():  # There are more, and they are slow to come, or others have them.
+                silences += 1
+            else:
+                silences += _SILENCES // 2
+
+    def acknowledge(self, tags: Iterable[int]) -> None:
+        """Have these removed from the queue."""
+        done = set(tags)
+        self._held -= done
+        self._acks.add(done)
+        self._send(self._acks.take(all_of_them=True))
+
+    def give_back(self) -> None:
+        """Put all that is held back into its place; when this returns, the broker has done so."""
+        held = len(self._held)
+        if not held:
+            return
+        flags = _REQUEUE | _ALL_OF_THEM
+        self._send(frames.method_frame(CHANNEL, _NACK, struct.pack(">QB", max(self._held), flags)))
+        for tag in self._held:
+            self._acks.settle(tag)
+        self._held.clear()
+        until = time.monotonic() + _BACK_WITHIN_S
+        while self._count() < held and time.monotonic() < until:  # Some may have expired, or been taken.
+            self.rest(_LOOK_AGAIN_S)
+
+    def rest(self, seconds: float) -> None:
+        """Let time pass, and keep the connection alive."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._hear(min(left, self._connection.heartbeat_s / 4))
+
+    def keep_alive(self) -> None:
+        """Say that we are here, now and then; raises Unreachable where the broker is not."""
+        self._hear(0)
+
+    def _hear(self, seconds: float) -> None:
+        """Listen while nothing was asked for: heartbeats, or a goodbye."""
+        self._received(seconds)
+        self._beat()
+
+    def _beat(self) -> None:
+        now, interval = time.monotonic(), self._connection.heartbeat_s
+        if now - self._spoke > interval / 2:
+            self._send(frames.HEARTBEAT_FRAME)
+        if now - self._heard > 2 * interval:
+            raise self._lost(TimeoutError(f"the broker was silent for {2 * interval} s"))
+
+    def _received(self, patience_s: float) -> list[Frame]:
+        """The frames that matter, waiting for them no longer than this."""
+        try:
+            received = self._connection.received()  # Some may have come with the answer to something else.
+            if not received and self._poller.poll(patience_s * 1000):
+                received = self._connection.received()
+        except _LOST as error:
+            raise self._lost(error) from error
+        if received:
+            self._heard = time.monotonic()
+        return [frame for frame in received if self._matters(frame)]
+
+    def _matters(self, frame: Frame) -> bool:
+        kind, _, payload = frame
+        if kind != frames.METHOD:
+            return kind != frames.HEARTBEAT
+        method = frames.METHOD_ID.unpack_from(payload)
+        if method in _CLOSES:
+            raise self._ended(self._connection.closed(frame))
+        return method == _DELIVER
+
+    def _ended(self, closed: ClosedByBroker) -> Refused | NotPermitted:
+        if closed.code == _ACCESS_REFUSED:
+            fix = f"let an administrator grant read on {self.queue} (delayctl permissions shows patterns)"
+            return NotPermitted(f"user '{self._user}' is not permitted: {closed.text}", fix=fix)
+        fix = "look at the broker's log, then run it again; what was not acknowledged is still there"
+        return Refused(f"the broker ended it: {closed.text}", code=closed.code, fix=fix)
+
+    def _send(self, data: bytes) -> None:
+        if not data:
+            return
+        try:
+            self._connection.send_now(data)
+        except _LOST as error:
+            raise self._lost(error) from error
+        self._spoke = time.monotonic()
+
+    def _lost(self, error: Exception) -> Unreachable:
+        fix = "run it again; what was not acknowledged is still there"
+        return Unreachable(f"the connection was lost: {error}", fix=fix)

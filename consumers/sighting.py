@@ -1,0 +1,140 @@
+"""What is known of a message in a queue without asking anybody: its key, since when it is there, when it is due."""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from delayctl.consumers.inbox import Delivery
+from delayctl.consumers.message import GIVEN_OUT, Message
+from delayctl.publishers.contract import DUE, HISTORY, REASON
+from delayctl.topology.routing import topic_matches
+
+_UNREADABLE = (ValueError, IndexError, struct.error)
+_END_OF_CALENDAR_MS = 253_402_300_800_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A message that lies in a queue; times are milliseconds since 1970, None where nobody said."""
+
+    message_id: str | None
+    key: str  # That it first came with.
+    exchange: str
+    attempt: int
+    reason: str | None = None  # Why it was parked.
+    since_ms: int | None = None  # When it was parked.
+    due_ms: int | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The beginning of a body, and how long all of it is."""
+
+    start: bytes
+    size: int
+
+
+class Unreadable(ValueError):
+    """The headers of a message can't be understood."""
+
+
+def sighted(came: Delivery) -> Sighting:
+    """What a delivery tells of itself; raises Unreadable where its headers are no headers."""
+    try:
+        message = Message.of(came)
+        headers = message.headers
+    except _UNREADABLE as error:
+        raise Unreadable(str(error)) from error
+    last = latest_death(headers)
+    return Sighting(
+        message.message_id,
+        message.key,
+        message.exchange,
+        message.attempt,
+        message.parked or _said_by_broker(last),
+        _parked_at(headers, last),
+        _moment(headers.get(DUE)),
+        headers,
+    )
+
+
+def latest_death(headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the broker noted when it last dead-lettered the message; nothing where it never did."""
+    deaths = deaths_of(headers)
+    return deaths[0] if deaths else {}
+
+
+def deaths_of(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Every queue that the broker took the message out of, the latest first."""
+    deaths = headers.get("x-death")
+    return tuple(death for death in deaths if isinstance(death, dict)) if isinstance(deaths, list) else ()
+
+
+def times_returned(came: Delivery) -> int:
+    """How often a quorum queue has given a message out in vain, and counted it; other queues don't count."""
+    try:
+        count = Message.of(came).headers.get(GIVEN_OUT)
+    except _UNREADABLE:
+        return 0
+    return count if isinstance(count, int) else 0
+
+
+def _said_by_broker(death: Mapping[str, Any]) -> str | None:
+    return f"{death.get('reason')} in {death.get('queue')}" if death else None
+
+
+def _parked_at(headers: Mapping[str, Any], death: Mapping[str, Any]) -> int | None:
+    history = headers.get(HISTORY)
+    last = history[-1] if REASON in headers and isinstance(history, list) and history else None
+    if isinstance(last, dict):
+        return _moment(last.get("at"))
+    died = death.get("time")
+    return int(died.timestamp() * 1000) if isinstance(died, datetime) else None
+
+
+def _moment(value: object) -> int | None:
+    """Milliseconds since 1970, if it is that: headers are written by anybody."""
+    return value if type(value) is int and 0 < value < _END_OF_CALENDAR_MS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages are meant: all that is named has to hold."""
+
+    keys: tuple[str, ...] = ()  # Patterns as of a topic exchange, any of which will do.
+    ids: frozenset[str] = frozenset()
+    reasons: tuple[str, ...] = ()  # Any of these words within the reason.
+    headers: tuple[tuple[str, str], ...] = ()
+    older_than_ms: int | None = None
+    newer_than_ms: int | None = None
+
+    def wants(self, seen: Sighting, now_ms: int) -> bool:
+        """Say whether a message is meant."""
+        return (
+            (not self.keys or any(topic_matches(pattern, seen.key) for pattern in self.keys))
+            and (not self.ids or seen.message_id in self.ids)
+            and (not self.reasons or any(_contains(seen.reason, words) for words in self.reasons))
+            and all(_text(seen.headers.get(name)) == value for name, value in self.headers)
+            and self._is_of_age(seen.since_ms, now_ms)
+        )
+
+    def _is_of_age(self, since_ms: int | None, now_ms: int) -> bool:
+        if self.older_than_ms is None and self.newer_than_ms is None:
+            return True
+        if since_ms is None:
+            return False  # Nobody said how old it is.
+        age_ms = now_ms - since_ms
+        is_old = self.older_than_ms is None or age_ms >= self.older_than_ms
+        return is_old and (self.newer_than_ms is None or age_ms < self.newer_than_ms)
+
+
+def _contains(reason: str | None, words: str) -> bool:
+    return reason is not None and words.lower() in reason.lower()
+
+
+def _text(value: object) -> str | None:
+    """A header as it is written on a command line."""
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
