@@ -1,0 +1,143 @@
+"""The options of `delayctl backfill`, and what the broker says of its levels, as the order that Spark carries out."""
+
+import hashlib
+import json
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+from delayctl.cli.host import Host
+from delayctl.cli.status import look
+from delayctl.publishers.choice import Ways
+from delayctl.topology.amqp import AmqpSession
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption, DelayctlError, ManagementUnavailable, NotPermitted, Refused
+from delayctl.topology.expand import expand
+from delayctl.topology.model import Topology
+from delayctl.topology.spec import Spec
+from delayctl.topology.status_shards import wholes
+from delayctl.topology.wording import quoted
+
+if TYPE_CHECKING:
+    from delayctl.spark.backfill_job import BackfillJob
+    from delayctl.spark.backfill_order import Order
+    from delayctl.spark.estimate import Room
+
+_RATE = re.compile(r"(\d[\d_,]*(?:\.\d+)?)(?:/(s|m|h))?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
+
+
+def need_spark() -> None:
+    """Make sure that Spark is there. It need not be, so nothing of it is imported before this."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise DelayctlError("Spark is not installed", fix="pip install 'delayctl[spark]'")
+
+
+def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -> "Order":
+    """Check the options, then look at the broker."""
+    from delayctl.spark.backfill_order import Order  # noqa: PLC0415 (see need_spark)
+
+    desired = expand(spec)
+    job = job_from(options, f"{host.access.address} {host.vhost} {desired.exit}")
+    rate, full_wait, settings = rate_from(options["rate"]), _duration(options["full_wait"]), options["settings"]
+    return Order(
+        job,
+        host.access,
+        Ways.of(desired),
+        rooms=_rooms(host, spec, desired, topology),
+        checkpoint=options["checkpoint"] or default_checkpoint(job),
+        rounding=options["rounding"],
+        keeps_later=options["beyond"] == "later",
+        rate=rate,
+        full_wait_s=full_wait.ms / 1000,
+        window=options["window"],
+        partitions=options["partitions"],
+        master=options["master"],
+        settings=dict(_setting(each) for each in settings),
+    )
+
+
+def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
+    """The job, checked."""
+    from delayctl.spark.backfill_job import BackfillJob, check_job  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.origin import origin_from  # noqa: PLC0415 (see need_spark)
+
+    job = BackfillJob(
+        origin_from(options["source"], options["source_options"]),
+        tuple(name.strip() for names in options["keys"] for name in names.split(",") if name.strip()),
+        routing_key=options["routing_key"],
+        routing_key_column=options["routing_key_column"],
+        due=options["due_column"],
+        delay=options["delay_column"],
+        level=options["level_column"],
+        body=options["body_column"],
+        headers=options["headers_column"],
+        where=options["where"],
+        id_prefix=options["id_prefix"],
+        target=target,
+    )
+    check_job(job)
+    return job
+
+
+def default_checkpoint(job: "BackfillJob") -> str:
+    """The same for the same job, so that the same command goes on where it stopped."""
+    text = json.dumps(job.description(), sort_keys=True)
+    return f"backfill-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def rate_from(text: str | None) -> float | None:
+    """Messages a second."""
+    if text is None:
+        return None
+    match = _RATE.fullmatch(text)
+    count = float(match[1].replace(",", "").replace("_", "")) if match else 0.0
+    if not match or not count:
+        raise BadOption(f"--rate is {quoted(text)}", fix="write it like 5000/s or 100000/m")
+    return count / _SECONDS[match[2]]
+
+
+def _rooms(host: Host, spec: Spec, desired: Topology, topology: str) -> "tuple[Room, ...]":
+    """What waits in the levels as of now, and what they hold; the latter is not known where the management API is silent."""
+    from delayctl.spark.estimate import Room  # noqa: PLC0415 (see need_spark)
+
+    waiting = _waiting(host, desired, topology)
+    try:
+        found = {level.name: level for level, _ in wholes(look(host, spec).levels) if level.is_own}
+    except (ManagementUnavailable, NotPermitted) as error:
+        click.echo(f"Warning: how much the levels hold is not known: {error.what}", err=True)
+        return tuple(Room(level.name, waiting[level.name]) for level in desired.wholes)
+    return tuple(
+        Room(name, waiting[name], found[name].settings.max_length, found[name].rejects)
+        for name in (level.name for level in desired.wholes)
+    )
+
+
+def _waiting(host: Host, desired: Topology, topology: str) -> dict[str, int]:
+    """How many messages wait in each level; the whole way has to be there before anything is sent."""
+    with AmqpSession(host.access) as session:
+        try:
+            for exchange in (*Ways.of(desired).exchanges, *(rung.entrance for rung in desired.rungs)):
+                session.check("exchange", exchange)
+            return {
+                level.name: sum(session.count(queue).messages for queue in level.queues) for level in desired.wholes
+            }
+        except Refused as error:
+            raise DelayctlError(
+                f"the broker is not as the file says: {error.what}", fix=f"delayctl apply {topology}"
+            ) from error
+
+
+def _duration(text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except ValueError as error:
+        raise BadOption(f"--full-wait: {error}", fix="write it as 500ms, 10s, 1m30s, 2h or 1d") from error
+
+
+def _setting(assignment: str) -> tuple[str, str]:
+    name, sign, value = assignment.partition("=")
+    if not sign or not name:
+        raise BadOption("--conf is not NAME=VALUE", fix="write --conf spark.executor.memory=2g")
+    return name, value

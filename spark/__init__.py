@@ -1,0 +1,1 @@
+"""For data engineers: delayed messages from DataFrames, backfills and their audit."""

@@ -1,0 +1,151 @@
+"""What an audit reads: the ledger of a backfill, and the records of consumers, both as columns of plain milliseconds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from delayctl.spark.audit import Broken, Records
+from delayctl.spark.journal import LEDGER
+from delayctl.topology.errors import DelayctlError
+from delayctl.topology.wording import quoted
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
+from pyspark.sql.types import TimestampNTZType, TimestampType
+
+_LEDGER_COLUMNS = ("message_id", "level", "due_at", "expected_at")
+_RECORD = (
+    "message_id string, queue string, received_at long, level string, attempt int, redelivered boolean, drained boolean"
+)
+_RECORD_COLUMNS = tuple(column.split()[0] for column in _RECORD.split(", "))
+_LINES = "*.{ndjson,jsonl,json,ndjson.gz,jsonl.gz,json.gz}"
+_NOT_THERE = "PATH_NOT_FOUND"
+_NO_FILES = "UNABLE_TO_INFER_SCHEMA"
+_MOST_BROKEN = 20
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """All that was recorded, lines that are no records included: these have no `received_at`."""
+
+    lines: DataFrame
+
+    @property
+    def deliveries(self) -> DataFrame:
+        """What can be used."""
+        return self.lines.filter(~_is_broken())
+
+    def summary(self) -> Records:
+        """What it is, in counts; retries are known only when deliveries are compared."""
+        is_good = ~_is_broken()
+        found = self.lines.agg(
+            F.count_distinct("file").alias("files"),
+            F.count_if(is_good).alias("deliveries"),
+            F.count_if(is_good & F.col("drained")).alias("drained"),
+            F.count_if(is_good & F.col("message_id").isNull()).alias("without_id"),
+            F.min("received_at").alias("first"),
+            F.max("received_at").alias("last"),
+            F.count_if(_is_broken()).alias("broken"),
+        ).collect()[0]
+        return Records(**found.asDict(), broken_files=self._broken_files() if found["broken"] else ())
+
+    def _broken_files(self) -> tuple[Broken, ...]:
+        counted = self.lines.filter(_is_broken()).groupBy("file").count().orderBy(F.desc("count"), "file")
+        return tuple(Broken(_path(row["file"]), row["count"]) for row in counted.limit(_MOST_BROKEN).collect())
+
+
+def read_ledger(spark: SparkSession, place: str) -> DataFrame:
+    """The ledger in a checkpoint folder, or the folder of its files itself: message_id, level, due and expected."""
+    inside = f"{place.rstrip('/')}/{LEDGER}"
+    fix = "name the folder that was given to delayctl backfill --checkpoint"
+    if not _is_there(spark, place):
+        raise DelayctlError("there is no ledger", where=place, fix=fix)
+    found = _parquet(spark, [inside if _is_there(spark, inside) else place])
+    if found is None:
+        raise DelayctlError("the ledger is empty: nothing was confirmed", where=place, fix=fix)
+    if missing := [name for name in _LEDGER_COLUMNS if name not in found.columns]:
+        raise DelayctlError(
+            f"this is not a ledger: {', '.join(missing)} missing among its columns {', '.join(found.columns[:8])}",
+            where=place,
+            fix=fix,
+        )
+    due, expected = _ms(found, "due_at", place), _ms(found, "expected_at", place)
+    return found.select("message_id", "level", due.alias("due"), F.coalesce(expected, due).alias("expected"))
+
+
+def read_records(spark: SparkSession, places: Sequence[str]) -> Recorded:
+    """The records in files and folders, NDJSON and Parquet alike."""
+    for place in places:
+        if not _is_there(spark, place):
+            raise DelayctlError(
+                "there is no record", where=place, fix="name the folder that was given to consumer.record(…)"
+            )
+    lines, parquet = _ndjson(spark, places), _parquet(spark, places)
+    return Recorded(lines if parquet is None else lines.unionByName(_of_parquet(parquet, places)))
+
+
+def _is_broken() -> Column:
+    return F.col("received_at").isNull()
+
+
+def _path(uri: str) -> str:
+    """A file as people name it."""
+    return unquote(uri.removeprefix("file://").removeprefix("file:")) if uri.startswith("file:/") else uri
+
+
+def _ndjson(spark: SparkSession, places: Sequence[str]) -> DataFrame:
+    files = spark.read.option("pathGlobFilter", _LINES).option("recursiveFileLookup", "true")
+    text = files.text(list(places)).select("value", F.col("_metadata.file_path").alias("file"))
+    parsed = text.filter(F.trim("value") != "").withColumn("record", F.from_json("value", _RECORD))
+    return parsed.select("record.*", "file")
+
+
+def _of_parquet(found: DataFrame, places: Sequence[str]) -> DataFrame:
+    where = ", ".join(places)
+    missing = [name for name in ("message_id", "received_at") if name not in found.columns]
+    if missing:
+        raise DelayctlError(
+            f"these Parquet files are no records: they have no {' and no '.join(missing)}",
+            where=where,
+            fix="name the folder that consumers record to; the ledger is named by --ledger",
+        )
+    received = _ms(found, "received_at", where)
+    others = {name: F.lit(None) for name in _RECORD_COLUMNS if name not in found.columns}
+    complete = found.withColumns({**others, "received_at": received, "file": F.col("_metadata.file_path")})
+    schema = dict(column.split() for column in _RECORD.split(", "))
+    return complete.select(*(F.col(name).cast(kind).alias(name) for name, kind in schema.items()), "file")
+
+
+def _ms(frame: DataFrame, column: str, where: str) -> Column:
+    """A column of times as milliseconds since 1970."""
+    kind = frame.schema[column].dataType
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return F.unix_millis(F.col(column).cast("timestamp"))
+    if kind.simpleString() in ("bigint", "int"):
+        return F.col(column).cast("long")
+    raise DelayctlError(
+        f"column {quoted(column)} is of type {kind.simpleString()}, not a time",
+        where=where,
+        fix="make it a timestamp, or milliseconds since 1970",
+    )
+
+
+def _parquet(spark: SparkSession, places: Sequence[str]) -> DataFrame | None:
+    """The Parquet files in these places; None where there are none."""
+    files = spark.read.option("pathGlobFilter", "*.parquet").option("recursiveFileLookup", "true")
+    try:
+        return files.parquet(*places)
+    except AnalysisException as error:
+        if error.getCondition() in (_NOT_THERE, _NO_FILES):
+            return None
+        raise
+
+
+def _is_there(spark: SparkSession, place: str) -> bool:
+    try:
+        spark.read.text(place)
+    except AnalysisException as error:
+        if error.getCondition() != _NOT_THERE:
+            raise
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""What a backfill is: which rows become which messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON, Columns, check_columns
+from delayctl.spark.identity import check_key, id_column
+from delayctl.spark.origin import Origin
+from delayctl.topology.errors import BadOption
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+SAME_KEY = "another row has the same key, and is due no later"
+_TIMES = ("timestamp", "timestamp_ntz", "date", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillJob:
+    """Which rows become which messages. What stands for a column may be any expression of Spark's SQL."""
+
+    origin: Origin
+    key: tuple[str, ...]
+    routing_key: str | None = None
+    routing_key_column: str | None = None
+    due: str | None = None
+    delay: str | None = None
+    level: str | None = None
+    body: str | None = None  # None: all columns, as JSON.
+    headers: str | None = None
+    where: str | None = None
+    id_prefix: str = ""
+    target: str = ""  # Broker, virtual host and exit.
+
+    def description(self) -> dict[str, Any]:
+        """All that makes it this job and no other, without secrets."""
+        return {
+            "target": self.target,
+            "source": self.origin.shown,
+            "source_options": self.origin.shown_options,
+            "key": list(self.key),
+            "id_prefix": self.id_prefix,
+            "routing_key": self.routing_key or self.routing_key_column,
+            "due": self.due,
+            "delay": self.delay,
+            "level": self.level,
+            "body": self.body,
+            "headers": self.headers,
+            "where": self.where,
+        }
+
+
+def check_job(job: BackfillJob) -> None:
+    """Make sure that a job says all that is needed, once."""
+    if not job.key:
+        raise BadOption("--key is missing", fix="name the columns that identify a row, such as --key order_id")
+    if (job.routing_key is None) == (job.routing_key_column is None):
+        raise BadOption("exactly one of --routing-key and --routing-key-column is needed", fix="give one of them")
+    if [job.due, job.delay, job.level].count(None) != 2:
+        raise BadOption(
+            "exactly one of --due-column, --delay-column and --level-column is needed",
+            fix="say when rows are due: --due-column pay_by",
+        )
+
+
+def outline(job: BackfillJob) -> BackfillJob:
+    """The same job with empty bodies where all columns make them: to count its messages, Spark reads but a few."""
+    return job if job.body else replace(job, body="''")
+
+
+def messages_of(rows: DataFrame, job: BackfillJob) -> tuple[DataFrame, Columns]:
+    """The rows as messages, one column for each part, and which columns these are."""
+    chosen = rows.where(job.where) if job.where else rows
+    types = types_of(rows)
+    for name in job.key:
+        check_key(name, types.get(name))
+    parts: dict[str, Column] = {
+        ID: id_column(job.key, types, job.id_prefix),
+        KEY: f.lit(job.routing_key) if job.routing_key is not None else f.expr(job.routing_key_column or ""),
+        BODY: f.expr(job.body) if job.body else f.to_json(f.struct(*map(_column, rows.columns))),
+    }
+    if job.due is not None:
+        parts[DUE] = _due(chosen, job.due)
+    if job.delay is not None:
+        parts[DELAY] = f.expr(job.delay)
+    if job.level is not None:
+        parts[LEVEL] = f.expr(job.level)
+    if job.headers is not None:
+        parts[HEADERS] = f.expr(job.headers)
+    found = chosen.select(*[column.alias(name) for name, column in parts.items()])
+    columns = check_columns({**types_of(found), REASON: "string"})
+    return found, columns
+
+
+def first_of_each_key(messages: DataFrame) -> DataFrame:
+    """Mark all rows of a key but the first as rejected: their messages would have the same id."""
+    order = [column for column in (DUE, DELAY, LEVEL, BODY) if column in messages.columns]
+    place = f.row_number().over(Window.partitionBy(ID).orderBy(*order))
+    is_extra = f.col(ID).isNotNull() & (place > 1)
+    return messages.withColumn(REASON, f.when(is_extra, f.lit(SAME_KEY)))
+
+
+def types_of(rows: DataFrame) -> Mapping[str, str]:
+    """The columns and their types, as Spark writes them."""
+    return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+
+
+def _due(rows: DataFrame, expression: str) -> Column:
+    """The due time; null where a text is none."""
+    (type_name,) = types_of(rows.select(f.expr(expression))).values()
+    if type_name not in _TIMES:
+        raise BadOption(
+            f"the due column is of type {type_name}, not timestamp",
+            fix="give an expression that makes it one: --due-column 'timestamp_millis(pay_by)'",
+        )
+    return f.expr(expression).try_cast("timestamp")
+
+
+def _column(name: str) -> Column:
+    return f.col(f"`{name.replace('`', '``')}`")

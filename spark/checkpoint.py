@@ -1,0 +1,90 @@
+"""The checkpoint folder of a backfill: what is confirmed, what was put aside, and which runs there were."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from delayctl.spark.backfill_job import BackfillJob
+from delayctl.spark.columns import ID
+from delayctl.spark.folder import Folder
+from delayctl.spark.journal import LATER, LEDGER, REJECTS, RUNS, run_of, run_sheet, stop_sign
+from delayctl.spark.outcome import Outcome
+from delayctl.topology.errors import DelayctlError
+from pyspark.sql import DataFrame, SparkSession
+
+JOB = "job.json"
+
+
+class Checkpoint:
+    """The folder of one job."""
+
+    def __init__(self, uri: str) -> None:
+        # Executors work elsewhere than the driver: a path from here would lead them to another place.
+        self.uri = uri if "://" in uri else str(Path(uri).absolute())
+        self._folder = Folder(self.uri)
+
+    def check(self, job: BackfillJob) -> None:
+        """Make sure that the folder is this job's, or nobody's."""
+        known, wanted = self._job(), job.description()
+        differing = [] if known is None else [name for name in wanted if known.get(name) != wanted[name]]
+        if differing:
+            raise DelayctlError(
+                f"the checkpoint belongs to a job with another {', '.join(differing)}",
+                where=self.uri,
+                fix="give this job a folder of its own (--checkpoint), or the options that the other was begun with",
+            )
+
+    def _job(self) -> dict[str, object] | None:
+        try:
+            known = self._folder.read_json(JOB)
+        except ValueError as error:
+            raise DelayctlError(
+                "the checkpoint is damaged: job.json is not JSON", where=self.uri, fix="take a folder of its own"
+            ) from error
+        return known if known is None or isinstance(known, dict) else {}
+
+    def ledger(self, spark: SparkSession) -> DataFrame | None:
+        """The ids that are in the ledger; None where there are none."""
+        if not self._folder.parts(LEDGER):
+            return None
+        place = self._folder.at(LEDGER)
+        return spark.read.parquet(place if "://" in place else f"file:{place}").select(ID)
+
+    def begin(self, job: BackfillJob) -> int:
+        """Begin a run, which ends all earlier ones that are still going on."""
+        self._folder.write_json(JOB, job.description())
+        runs = [run for name in self._folder.names(RUNS) if (run := run_of(name))]
+        number = max(runs, default=0) + 1
+        self._folder.write_json(f"{RUNS}/{run_sheet(number)}", {"state": "running", "started_at": _now()})
+        return number
+
+    def confirmed(self, run: int | None = None) -> int:
+        """How many messages a run has confirmed so far, or all runs together."""
+        return sum(part.rows for part in self._folder.parts(LEDGER) if run in (None, part.run))
+
+    def stop(self, run: int) -> None:
+        """Ask a run to come to an end."""
+        self._folder.write_json(f"{RUNS}/{stop_sign(run)}", {"at": _now()})
+
+    def end(self, outcome: Outcome) -> None:
+        """Write down how a run ended; one that went through has met again whatever earlier ones put aside."""
+        sheet = {"state": outcome.state, "ended_at": _now(), **asdict(outcome)}
+        self._folder.write_json(f"{RUNS}/{run_sheet(outcome.run)}", sheet)
+        if outcome.state == "done":
+            for table in (REJECTS, LATER):
+                for part in self._folder.parts(table):
+                    if part.run < outcome.run:
+                        self._folder.delete_part(table, part)
+
+
+def check_shared(folder: Folder, run: int) -> None:
+    """Make sure, on an executor, that this is the folder that the driver began the run in."""
+    if folder.read_json(f"{RUNS}/{run_sheet(run)}") is None:
+        raise DelayctlError(
+            f"executors do not see the checkpoint {folder.uri}",
+            fix="give a folder that the driver and all executors share: --checkpoint s3://bucket/orders, hdfs://…, or NFS",
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

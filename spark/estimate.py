@@ -1,0 +1,201 @@
+"""What a backfill would do to the levels: how many rows into which, how full they get, how long it takes."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from delayctl.publishers.choice import NoSuchDelay, Way
+from delayctl.spark.choose import Beyond, Chooser
+from delayctl.spark.rows import Row
+from delayctl.topology.duration import Duration
+from delayctl.topology.ladder import steps_of, wait_of
+from delayctl.topology.names import rung_name
+
+HOUR_MS = 3_600_000
+ASSUMED_RATE = 10_000.0  # Where none is set: a broker that has nothing else to do takes about as many.
+_STEP_S = 1.0
+_MOST_STEPS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows that are due about the same time, or wait the same."""
+
+    rows: int
+    due_ms: int | None = None
+    delay: str | int | None = None
+    level: str | None = None
+
+    @property
+    def as_row(self) -> Row:
+        """One of them."""
+        return Row("", "", b"", self.delay, self.due_ms, self.level, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A level on the broker: what waits in it now and what it holds; None is not known, or without a limit."""
+
+    level: str
+    waiting: int | None = None
+    max_length: int | None = None
+    rejects: bool = False  # When it is full: otherwise the oldest leaves early.
+
+
+@dataclass(frozen=True, slots=True)
+class LevelForecast:
+    """What happens to a level, or to a step of the ladder: there a row counts wherever it waits."""
+
+    room: Room
+    rows: int
+    peak: int  # How many wait in it at most, those of today included.
+
+    @property
+    def overflow(self) -> int:
+        """How many messages too many there are at the worst moment."""
+        return max(0, self.peak - self.room.max_length) if self.room.max_length is not None else 0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a backfill would do. All rows are in `to_send`, `rejected`, `beyond` or `confirmed_before`."""
+
+    to_send: int
+    overdue: int
+    beyond: int
+    rejected: Mapping[str, int]
+    confirmed_before: int
+    levels: tuple[LevelForecast, ...]
+    hours: Mapping[int, int] = field(default_factory=dict)  # When they come out: hour (ms since 1970) to rows.
+    takes_ms: int = 0
+    rate: float | None = None
+
+    @property
+    def is_work(self) -> bool:
+        """Whether a run would send anything, or put anything aside."""
+        return bool(self.to_send or self.beyond or self.rejected)
+
+    @property
+    def overflowing(self) -> tuple[LevelForecast, ...]:
+        """The levels that do not hold it."""
+        return tuple(level for level in self.levels if level.overflow)
+
+
+def estimate(
+    slices: Iterable[Slice],
+    rooms: Sequence[Room],
+    chooser: Chooser,
+    *,
+    now_ms: int,
+    rate: float | None,
+    rejected: Mapping[str, int] | None = None,
+    confirmed_before: int = 0,
+) -> Estimate:
+    """Play the backfill through: rows in due order, so many a second, each in its level until it comes out."""
+    per_s = rate or ASSUMED_RATE
+    play = _Play(_Waits(rooms, now_ms), Counter(rejected or {}))
+    for rows, slice_ in _steps(sorted(slices, key=_by_due), per_s):
+        play.step(rows, slice_, chooser, now_ms + int(play.sent * 1000 / per_s))
+    return Estimate(
+        play.sent,
+        play.overdue,
+        play.beyond,
+        dict(play.rejected),
+        confirmed_before,
+        play.waits.forecast(),
+        dict(sorted(play.hours.items())),
+        int(play.sent * 1000 / per_s),
+        rate,
+    )
+
+
+@dataclass
+class _Play:
+    """How far the backfill has been played through."""
+
+    waits: "_Waits"
+    rejected: Counter[str]
+    hours: Counter[int] = field(default_factory=Counter)
+    sent: int = 0
+    overdue: int = 0
+    beyond: int = 0
+
+    def step(self, rows: int, slice_: Slice, chooser: Chooser, at_ms: int) -> None:
+        """Send so many rows of a slice, or put them aside."""
+        try:
+            way, _ = chooser.choose(slice_.as_row, at_ms)
+        except Beyond:
+            self.beyond += rows
+        except NoSuchDelay as error:
+            self.rejected[error.what] += rows
+        else:
+            self._send(rows, way, at_ms)
+
+    def _send(self, rows: int, way: Way, at_ms: int) -> None:
+        self.sent += rows
+        self.hours[(at_ms + way.wait_ms) // HOUR_MS * HOUR_MS] += rows
+        if way.level is None:
+            self.overdue += rows
+        for level, wait_ms in _stops(way):
+            self.waits.enter(level, rows, at_ms, wait_ms)
+            at_ms += wait_ms
+
+
+def _stops(way: Way) -> Iterator[tuple[str, int]]:
+    """Where a message waits, one after the other, and how long: at its level, or at the steps of the ladder."""
+    if way.units:
+        unit = Duration(way.wait_ms // way.units)
+        yield from ((rung_name(step), wait_of(step, unit).ms) for step in steps_of(way.units))
+    elif way.level is not None:
+        yield way.level, way.wait_ms
+
+
+def _by_due(slice_: Slice) -> tuple[int, str]:
+    return slice_.due_ms or 0, str(slice_.delay or slice_.level or "")
+
+
+def _steps(slices: Sequence[Slice], per_s: float) -> Iterable[tuple[int, Slice]]:
+    """The slices in pieces that take about a second each, or longer where there are many."""
+    total = sum(slice_.rows for slice_ in slices)
+    most = max(1, int(per_s * _STEP_S), total // _MOST_STEPS)
+    for slice_ in slices:
+        for start in range(0, slice_.rows, most):
+            yield min(most, slice_.rows - start), slice_
+
+
+class _Waits:
+    """Who waits where, as time goes by."""
+
+    def __init__(self, rooms: Sequence[Room], now_ms: int) -> None:
+        self._rooms = {room.level: room for room in rooms}
+        self._now_ms = now_ms
+        self._rows: Counter[str] = Counter()
+        self._changes: dict[str, Counter[int]] = {}
+
+    def enter(self, level: str, rows: int, at_ms: int, wait_ms: int) -> None:
+        """Let rows in, and out again when their time is up; at the ladder they come in any order."""
+        changes = self._changes.get(level)
+        if changes is None:
+            # How long those of today have waited is not known: as if they had just come.
+            changes = self._changes[level] = Counter({self._now_ms + wait_ms: -self._today(level)})
+        changes[at_ms] += rows
+        changes[at_ms + wait_ms] -= rows
+        self._rows[level] += rows
+
+    def forecast(self) -> tuple[LevelForecast, ...]:
+        """What came of it, in the order of the levels; of the steps of a ladder, those that anything waits at."""
+        names = dict.fromkeys((*self._rooms, *self._changes))
+        return tuple(
+            LevelForecast(self._rooms.get(level, Room(level)), self._rows[level], self._peak(level))
+            for level in names
+            if "." not in level or self._rows[level]
+        )
+
+    def _peak(self, level: str) -> int:
+        changes = self._changes.get(level, Counter[int]())
+        counts = accumulate((changes[at] for at in sorted(changes)), initial=self._today(level))
+        return max(counts)
+
+    def _today(self, level: str) -> int:
+        return (self._rooms[level].waiting or 0) if level in self._rooms else 0

@@ -1,0 +1,235 @@
+"""Which rows become which messages, in a real Spark; and what is foretold of them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from delayctl.publishers.choice import Ways
+from delayctl.spark.backfill_job import (
+    SAME_KEY,
+    BackfillJob,
+    check_job,
+    first_of_each_key,
+    messages_of,
+    outline,
+)
+from delayctl.spark.backfill_plan import look_ahead
+from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON
+from delayctl.spark.estimate import Estimate, LevelForecast, Room
+from delayctl.spark.origin import origin_from
+from delayctl.spark.rows import Bad, Row, read_rows
+from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption
+from delayctl.topology.model import Level
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
+WAYS = Ways("exit", [Level(name, Duration.parse(name), f"{name} in", f"{name} queue") for name in ("1m", "1h")])
+
+
+def job(**options: Any) -> BackfillJob:
+    """A job by order_id and pay_by, but for what is given."""
+    usual = {"key": ("order_id",), "routing_key": "order.created", "due": "pay_by"}
+    return BackfillJob(origin_from("parquet:orders", []), **(usual | options))
+
+
+def rows(spark: SparkSession, *due: datetime | None) -> DataFrame:
+    """Orders with these due times."""
+    return spark.createDataFrame(list(enumerate(due)), "order_id bigint, pay_by timestamp")
+
+
+def values(messages: DataFrame, *names: str) -> list[tuple[Any, ...]]:
+    """These columns of the messages, by id."""
+    return [tuple(row[name] for name in names) for row in messages.orderBy(ID).collect()]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"key": ()}, "--key is missing"),
+        ({"routing_key": None}, "exactly one of --routing-key and --routing-key-column is needed"),
+        ({"routing_key_column": "country"}, "exactly one of --routing-key and --routing-key-column is needed"),
+        ({"due": None}, "exactly one of --due-column, --delay-column and --level-column is needed"),
+        ({"level": "level"}, "exactly one of --due-column, --delay-column and --level-column is needed"),
+    ],
+)
+def test_a_job_says_everything_once(given: dict[str, Any], error: str) -> None:
+    """And no more than once."""
+    with pytest.raises(BadOption, match=error):
+        check_job(job(**given))
+
+
+def test_a_description_is_all_that_makes_a_job() -> None:
+    """It is what a checkpoint is held against; it has no secret in it."""
+    origin = origin_from("jdbc:mysql://a:secret@db/shop", ["password=secret", "dbtable=orders"])
+    made = BackfillJob(origin, ("a", "b"), routing_key_column="country", delay="wait", target="amqp://host:5672 / exit")
+
+    assert made.description() == {
+        "target": "amqp://host:5672 / exit",
+        "source": "jdbc:mysql://db/shop",
+        "source_options": {"dbtable": "orders"},
+        "key": ["a", "b"],
+        "id_prefix": "",
+        "routing_key": "country",
+        "due": None,
+        "delay": "wait",
+        "level": None,
+        "body": None,
+        "headers": None,
+        "where": None,
+    }
+    assert "secret" not in repr(made)
+
+
+def test_all_columns_are_the_body(spark: SparkSession) -> None:
+    """As JSON, with names that need backticks and times in UTC."""
+    table = spark.createDataFrame([(1, NOW, "x")], "order_id int, pay_by timestamp, `odd ``name` string")
+
+    messages, _ = messages_of(table, job())
+
+    assert values(messages, ID, KEY, BODY, DUE) == [
+        (
+            "1",
+            "order.created",
+            '{"order_id":1,"pay_by":"2026-11-16T12:00:00.000Z","odd `name":"x"}',
+            NOW.replace(tzinfo=None),
+        )
+    ]
+
+
+def test_every_part_by_an_expression(spark: SparkSession) -> None:
+    """Rows that are not asked for are not there."""
+    table = spark.createDataFrame(
+        [(1, "de", 1_794_830_400_000), (2, "fr", 0)], "number int, country string, due_ms bigint"
+    )
+
+    messages, columns = messages_of(
+        table,
+        job(
+            key=("country", "number"),
+            routing_key=None,
+            routing_key_column="concat('reminder.', country)",
+            due="timestamp_millis(due_ms)",
+            body="upper(country)",
+            headers="map('shop', country)",
+            where="country = 'de'",
+            id_prefix="r-",
+        ),
+    )
+
+    assert values(messages, ID, KEY, BODY, HEADERS, DUE) == [
+        ("r-de:1", "reminder.de", "DE", {"shop": "de"}, NOW.replace(tzinfo=None))
+    ]
+    assert columns.present == {ID, KEY, BODY, HEADERS, DUE, REASON}
+
+
+@pytest.mark.parametrize(
+    ("due", "type_name"), [("'2026-11-16T12:00:00Z'", "text"), ("date '2026-11-16' + interval 12 hours", "time"),
+                           ("timestamp_ntz '2026-11-16 12:00:00'", "time without a zone")]
+)  # fmt: skip
+def test_due_times_of_other_types(spark: SparkSession, due: str, type_name: str) -> None:
+    """Texts and times without a zone are in UTC."""
+    messages, _ = messages_of(rows(spark, NOW), job(due=due))
+
+    assert values(messages, DUE) == [(NOW.replace(tzinfo=None),)], type_name
+
+
+def test_a_text_that_is_no_time_rejects_its_row_alone(spark: SparkSession) -> None:
+    """Even where Spark is told to be strict (ANSI mode, its default)."""
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    table = spark.createDataFrame(
+        [(1, "2026-11-16T12:00:00Z"), (2, "tomorrow"), (3, "")], "order_id int, pay_by string"
+    )
+
+    messages, columns = messages_of(table, job())
+    (batch,) = first_of_each_key(messages).orderBy(ID).toArrow().combine_chunks().to_batches()
+
+    assert [type(row) for row in read_rows(batch, columns)] == [Row, Bad, Bad]
+    assert [row.reason for row in read_rows(batch, columns) if isinstance(row, Bad)] == ["due_at is null"] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"key": ("id",)}, "the key column 'id' is not there"),
+        ({"key": ("pay_by",)}, "the key column 'pay_by' is of type timestamp"),
+        ({"due": "order_id"}, "the due column is of type bigint, not timestamp"),
+        ({"body": "order_id"}, "the column body is of type bigint"),
+        ({"headers": "order_id"}, "the column headers is of type bigint"),
+        ({"due": None, "delay": "order_id"}, "the column delay is of type bigint"),
+        ({"due": None, "level": "1"}, "the column level is of type int"),
+    ],
+)
+def test_types_that_do_not_fit(spark: SparkSession, given: dict[str, Any], error: str) -> None:
+    """They are found before anything is read."""
+    with pytest.raises(BadOption, match=error):
+        messages_of(rows(spark, NOW), job(**given))
+
+
+def test_a_column_that_is_not_there(spark: SparkSession) -> None:
+    """Spark says so, with a suggestion."""
+    with pytest.raises(AnalysisException, match="pay_by"):
+        messages_of(rows(spark, NOW), job(due="payby"))
+
+
+def test_of_rows_with_the_same_key_the_first_due_is_sent(spark: SparkSession) -> None:
+    """The others are rejected and not forgotten; rows without a key are not each other's like."""
+    late, early = NOW + timedelta(hours=2), NOW + timedelta(hours=1)
+    table = spark.createDataFrame(
+        [(1, late, "b"), (1, early, "c"), (1, early, "a"), (2, late, "d"), (None, late, "e"), (None, late, "f")],
+        "order_id int, pay_by timestamp, text string",
+    )
+
+    messages, _ = messages_of(table, job(body="text"))
+
+    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages).collect()}
+    assert found == {"a": None, "b": SAME_KEY, "c": SAME_KEY, "d": None, "e": None, "f": None}
+
+
+def foretold(messages: DataFrame) -> Estimate:
+    """What is foretold of them at NOW, with the levels 1m and 1h."""
+    rooms = [Room("1m", 1, 10), Room("1h", 2, 5)]
+    return look_ahead(first_of_each_key(messages), 9, WAYS, rooms, rounding="up", now_ms=NOW_MS, rate=None)
+
+
+def test_what_is_foretold_by_due_time(spark: SparkSession) -> None:
+    """Each row is counted once; bad ones with the reason that a task would give."""
+    waits = [-86_400, -1, 30, 30, 59.9, 61, 3000, 3599, 3599.9, 3600.5, 40_000_000]
+    due = [NOW + timedelta(seconds=wait) for wait in waits]
+    twice = rows(spark, NOW + timedelta(seconds=7200))
+    messages, _ = messages_of(rows(spark, *due, None).union(twice), outline(job()))
+
+    assert foretold(messages) == Estimate(
+        to_send=9,
+        overdue=2,
+        beyond=2,
+        rejected={"due_at is null": 1, SAME_KEY: 1},
+        confirmed_before=9,
+        levels=(LevelForecast(Room("1m", 1, 10), 3, 4), LevelForecast(Room("1h", 2, 5), 4, 6)),
+        hours={NOW_MS: 5, NOW_MS + 3_600_000: 4},
+        takes_ms=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "counts"),
+    [
+        ({"level": "if(order_id = 0, '1m', '1h')"}, (3, [1, 2], {})),
+        ({"level": "if(order_id = 0, '1w', '1h')"}, (2, [0, 2], {"there is no level '1w'": 1})),
+        ({"delay": "concat(order_id, 'm')"}, (3, [1, 1], {})),
+        ({"delay": "make_dt_interval(0, 0, int(order_id), 0.5)"}, (3, [1, 2], {})),
+        ({"delay": "if(order_id = 0, null, '1m')"}, (2, [2, 0], {"delay is null": 1})),
+    ],
+)
+def test_what_is_foretold_by_level_and_delay(
+    spark: SparkSession, given: dict[str, str], counts: tuple[int, list[int], dict[str, int]]
+) -> None:
+    """Rows to send, rows per level, and what is rejected."""
+    messages, _ = messages_of(rows(spark, NOW, NOW, NOW), outline(job(due=None, **given)))
+
+    found = foretold(messages)
+
+    assert (found.to_send, [level.rows for level in found.levels], found.rejected) == counts
+    assert set(messages.columns) & {DELAY, LEVEL}

@@ -1,0 +1,112 @@
+"""The checkpoint folder of a backfill."""
+
+import json
+from pathlib import Path
+
+import pytest
+from delayctl.spark.account import Account
+from delayctl.spark.backfill_job import BackfillJob
+from delayctl.spark.checkpoint import Checkpoint, check_shared
+from delayctl.spark.folder import Folder, Part
+from delayctl.spark.journal import LATER, LEDGER, REJECTS, SCHEMAS
+from delayctl.spark.origin import Origin
+from delayctl.spark.outcome import Outcome
+from delayctl.topology.errors import DelayctlError
+
+JOB = BackfillJob(Origin("parquet", "orders"), ("order_id",), "key", due="pay_by", target="amqp://a:5672 / exit")
+
+
+def put_aside(folder: Path, run: int, table: str = REJECTS) -> None:
+    """A table with a row of a run."""
+    Folder(str(folder)).write_part(table, Part(run, 0, 0, 0, 1), [{"message_id": str(run)}], SCHEMAS[table])
+
+
+def outcome(run: int, *, is_stopped: bool = False, errors: tuple[tuple[str, str | None], ...] = ()) -> Outcome:
+    """How a run ended that met nothing."""
+    return Outcome(run, Account(), 0, (), is_stopped, 5, errors)
+
+
+def parts(folder: Path, table: str) -> list[int]:
+    """Which runs have rows in a table."""
+    return [part.run for part in Folder(str(folder)).parts(table)]
+
+
+def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
+    """Nobody's is anybody's; another's is refused, with all that differs; to another broker it is another job."""
+    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint.check(JOB)
+    checkpoint.begin(JOB)
+
+    checkpoint.check(JOB)
+    other = BackfillJob(Origin("parquet", "x"), ("order_id",), "key", due="pay_by", target="amqp://b:5672 / exit")
+    with pytest.raises(DelayctlError, match="belongs to a job with another target, source\n") as error:
+        checkpoint.check(other)
+
+    assert error.value.where == str(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"x"'])
+def test_a_damaged_folder_is_not_taken(tmp_path: Path, text: str) -> None:
+    """Whatever is in job.json, it is an error that says what to do."""
+    (tmp_path / "job.json").write_text(text)
+
+    with pytest.raises(DelayctlError, match=r"damaged|another target"):
+        Checkpoint(str(tmp_path)).check(JOB)
+
+
+def test_runs_are_numbered(tmp_path: Path) -> None:
+    """Each has its sheet, which says how it is doing."""
+    checkpoint = Checkpoint(str(tmp_path))
+
+    assert [checkpoint.begin(JOB), checkpoint.begin(JOB)] == [1, 2]
+    checkpoint.end(outcome(2, is_stopped=True))
+
+    states = [json.loads((tmp_path / "runs" / f"000{run}.json").read_text())["state"] for run in (1, 2)]
+    assert states == ["running", "stopped"]
+
+
+def test_confirmed_of_one_run_and_of_all(tmp_path: Path) -> None:
+    """By the names of the parts alone."""
+    put_aside(tmp_path, 1, LEDGER)
+    put_aside(tmp_path, 2, LEDGER)
+    checkpoint = Checkpoint(str(tmp_path))
+
+    assert (checkpoint.confirmed(), checkpoint.confirmed(2), checkpoint.confirmed(3)) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "left"),
+    [
+        (outcome(2), [2]),
+        (outcome(2, is_stopped=True), [1, 2]),
+        (outcome(2, errors=(("gone", None),)), [1, 2]),
+    ],
+)
+def test_a_run_that_went_through_has_met_all_that_was_put_aside(
+    tmp_path: Path, ended: Outcome, left: list[int]
+) -> None:
+    """So what earlier ones put aside goes; the ledger stays, always."""
+    for run in (1, 2):
+        for table in (REJECTS, LATER, LEDGER):
+            put_aside(tmp_path, run, table)
+
+    Checkpoint(str(tmp_path)).end(ended)
+
+    assert [parts(tmp_path, table) for table in (REJECTS, LATER, LEDGER)] == [left, left, [1, 2]]
+
+
+def test_a_path_from_here_is_the_same_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors do not work where the driver does."""
+    monkeypatch.chdir(tmp_path)
+
+    assert Checkpoint("here").uri == str(tmp_path / "here")
+    assert Checkpoint(f"file://{tmp_path}/there").uri == f"file://{tmp_path}/there"
+
+
+def test_executors_that_see_another_folder_send_nothing(tmp_path: Path) -> None:
+    """A ledger on the disk of each executor would be no ledger."""
+    run = Checkpoint(str(tmp_path / "driver")).begin(JOB)
+
+    check_shared(Folder(str(tmp_path / "driver")), run)
+    with pytest.raises(DelayctlError, match="executors do not see the checkpoint"):
+        check_shared(Folder(str(tmp_path / "executor")), run)
