@@ -29,6 +29,7 @@ class Arrival:
     redelivered: bool
     headers: Mapping[str, Any]
     body: bytes
+    parked: str | None = None  # Why it was given up, if it was.
 
     @property
     def late_ms(self) -> int | None:
@@ -77,6 +78,7 @@ def arrival_text(arrival: Arrival) -> str:
         shorten(arrival.key) or "(no key)",
         *([f"retry {arrival.attempt}"] if arrival.attempt else []),
         *(["redelivered"] if arrival.redelivered else []),
+        *([f"parked: {shorten(arrival.parked)}"] if arrival.parked else []),
         f"id {shorten(arrival.message_id)}" if arrival.message_id else "no id",
         _shown(arrival.body),
     ]
@@ -99,6 +101,7 @@ def arrival_json(arrival: Arrival) -> str:
         "message_id": arrival.message_id,
         "attempt": arrival.attempt,
         "redelivered": arrival.redelivered,
+        "parked": arrival.parked,
         "headers": arrival.headers,
     }
     return json.dumps({**found, **body}, default=str)

@@ -2,16 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import click
 from delayctl.cli import exit_codes, views
 from delayctl.cli.host import Host, locked
 from delayctl.cli.lint_views import finding_json
 from delayctl.cli.output import tell
+from delayctl.cli.waiting import Patience, is_not_yet
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BrokerError
-from delayctl.topology.execute import Outcome, execute
+from delayctl.topology.execute import Done, Outcome, execute
 from delayctl.topology.findings import Finding
 from delayctl.topology.model import Topology
 from delayctl.topology.plan import Plan
@@ -25,6 +26,7 @@ class Manner:
     lock_timeout: Duration
     accept_loss: tuple[str, ...]
     output: str
+    wait: bool = False  # For queues to empty, until all is done.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,10 @@ class Task:
         """Say whether a person reads along."""
         return self.output == "text"
 
+    def followed_by(self, plan: Plan) -> "Task":
+        """The task with one more plan in it: all changes of both, and what is left to wait for."""
+        return replace(self, plan=replace(plan, changes=(*self.plan.changes, *plan.changes)))
+
     def show(self) -> None:
         """Print the plan; as JSON it is printed at the end, together with what became of it."""
         if self.is_text:
@@ -53,25 +59,41 @@ class Task:
             answer = views.plan_json(self.plan, version=self.version)
             answer["findings"] = list(map(finding_json, self.findings))
             tell(views.to_json_text({**answer, "outcomes": views.outcomes_json(outcomes)}))
-        elif self.plan.changes or self.plan.refusals:
+        elif not self.plan.is_empty:
             tell(views.applied_text(self.plan, outcomes))
+            if self.plan.waits:
+                tell(views.left_text(self.plan, source=self.source))
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a user asked for; it may take several plans to come there."""
+
+    host: Host
+    desired: Topology
+    accept_loss: tuple[str, ...]
+
+    def plan(self) -> tuple[Plan, str]:
+        """What can be done now."""
+        return self.host.plan(self.desired, self.accept_loss)
 
 
 def plan_and_carry_out(
     host: Host, desired: Topology, source: str, manner: Manner, findings: tuple[Finding, ...] = ()
 ) -> int:
     """Plan under the lock where nobody is asked, and before it where somebody is."""
+    goal = Goal(host, desired, manner.accept_loss)
     if not manner.yes:
-        made, version = host.plan(desired, manner.accept_loss)
-        return confirm_and_carry_out(host, Task(made, source, version, manner.output, findings), manner)
+        made, version = goal.plan()
+        return confirm_and_carry_out(host, Task(made, source, version, manner.output, findings), manner, goal)
     with locked(host, desired.prefix, manner.lock_timeout) as keep_lock:
-        made, version = host.plan(desired, manner.accept_loss)
+        made, version = goal.plan()
         task = Task(made, source, version, manner.output, findings)
         task.show()
-        return _carry_out(host, task, keep_lock)
+        return _Run(host, task, manner, keep_lock, goal).to_the_end()
 
 
-def confirm_and_carry_out(host: Host, task: Task, manner: Manner) -> int:
+def confirm_and_carry_out(host: Host, task: Task, manner: Manner, goal: Goal | None = None) -> int:
     """Ask where asking is due, then make sure under the lock that what was shown still holds."""
     task.show()
     if task.plan.writes and not task.plan.is_blocked and not manner.yes:
@@ -80,7 +102,7 @@ def confirm_and_carry_out(host: Host, task: Task, manner: Manner) -> int:
         ask()
     with locked(host, task.plan.prefix, manner.lock_timeout) as keep_lock:
         host.check_fresh(task.plan)
-        return _carry_out(host, task, keep_lock)
+        return _Run(host, task, manner, keep_lock, goal).to_the_end()
 
 
 def ask(question: str = "Carry out these changes?") -> None:
@@ -90,26 +112,58 @@ def ask(question: str = "Carry out these changes?") -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def _carry_out(host: Host, task: Task, keep_lock: Callable[[], None]) -> int:
-    """Execute a plan, and print one line per change as it happens."""
-    outcomes: list[Outcome] = []
-    if task.plan.is_blocked:
-        if not task.is_text:
-            task.conclude(outcomes)
-        return exit_codes.FAILED
-    try:
-        with host.broker() as broker:
-            for outcome in execute(task.plan, broker, keep_lock=keep_lock):
-                outcomes.append(outcome)
-                if task.is_text:
+@dataclass
+class _Run:
+    """One plan after the other, as far as it goes without waiting, or to the end. A saved plan has no goal, and is the only one."""
+
+    host: Host
+    task: Task
+    manner: Manner
+    keep_lock: Callable[[], None]
+    goal: Goal | None
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def to_the_end(self) -> int:
+        """Carry out what there is to do, and print one line per change as it happens."""
+        if self.task.plan.is_blocked:
+            if not self.task.is_text:
+                self.task.conclude(self.outcomes)
+            return exit_codes.FAILED
+        code = None
+        try:
+            self._execute(self.task.plan)
+            self._go_on()
+        except BrokerError as error:
+            click.echo(str(error), err=True)
+            code = exit_codes.after_failure(self.outcomes)
+        except KeyboardInterrupt:
+            click.echo("\nStopped half-way. Run it again to complete it; a saved plan has to be made anew.", err=True)
+            code = exit_codes.after_failure(self.outcomes)
+        self.task.conclude(self.outcomes)
+        return exit_codes.after_apply(self.task.plan, self.outcomes) if code is None else code
+
+    def _go_on(self) -> None:
+        """Follow what the broker has come to, until there is nothing left to do, or nothing but to wait."""
+        patience = Patience(self.host.broker, self.keep_lock)
+        while self.goal and self.task.plan.waits and not self._has_failed():
+            plan, _ = self.goal.plan()
+            self.task = self.task.followed_by(plan)
+            if plan.changes:
+                self._execute(plan)
+            elif plan.waits and self.manner.wait:
+                patience.wait_for(plan.waits)
+            else:
+                return
+
+    def _execute(self, plan: Plan) -> None:
+        with self.host.broker() as broker:
+            for outcome in execute(plan, broker, keep_lock=self.keep_lock):
+                # What came late to a queue that was to go is no failure where it is waited for.
+                if self.manner.wait and self.goal and is_not_yet(outcome):
+                    continue
+                self.outcomes.append(outcome)
+                if self.task.is_text:
                     tell(views.outcome_text(outcome))
-    except BrokerError as error:
-        click.echo(str(error), err=True)
-        task.conclude(outcomes)
-        return exit_codes.after_failure(outcomes)
-    except KeyboardInterrupt:
-        click.echo("\nStopped half-way. Run it again to complete it; a saved plan has to be made anew.", err=True)
-        task.conclude(outcomes)
-        return exit_codes.after_failure(outcomes)
-    task.conclude(outcomes)
-    return exit_codes.after_apply(task.plan, outcomes)
+
+    def _has_failed(self) -> bool:
+        return any(not isinstance(outcome, Done) for outcome in self.outcomes)

@@ -14,6 +14,7 @@ from delayctl.cli.options import (
     Connection,
     connection_from,
     connection_options,
+    duration_value,
     output_option,
     spec_from,
     template_options,
@@ -21,7 +22,6 @@ from delayctl.cli.options import (
 )
 from delayctl.cli.output import tell, write_file
 from delayctl.topology.diff import empty_topology
-from delayctl.topology.duration import Duration
 from delayctl.topology.errors import PlanUnreadable
 from delayctl.topology.expand import expand
 from delayctl.topology.findings import Finding
@@ -81,15 +81,11 @@ def _save(made: Plan, out: str) -> None:
     click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
 
 
-def _duration(_: click.Context, parameter: click.Parameter, text: str) -> Duration:
-    try:
-        return Duration.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}: write 0s, 30s or 5m", param=parameter) from error
-
-
 _apply_options = (
     click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+    click.option(
+        "--wait", is_flag=True, help="Wait until delay queues that change or go are empty, and go on to the end."
+    ),
     click.option(
         "--accept-loss",
         multiple=True,
@@ -100,7 +96,7 @@ _apply_options = (
         "--lock-timeout",
         default="10s",
         show_default=True,
-        callback=_duration,
+        callback=duration_value,
         metavar="DURATION",
         help="How long to wait for another run.",
     ),
@@ -119,6 +115,7 @@ def _with_apply_options(command: Any) -> Any:
 Examples:
   delayctl apply topology.yaml
   delayctl apply topology.yaml --yes --url amqps://ops@mq.example.com/ --credentials-file ops.yaml
+  delayctl apply topology.yaml --yes --wait             # changed delay queues: wait until they are empty, go on
   delayctl apply --plan today.plan --yes
 """,
 )
@@ -137,6 +134,10 @@ def apply(topology: str | None, plan_file: str | None, no_management: bool, **op
     if plan_file is not None:
         if no_management or topology is not None or manner.accept_loss or any(options.values()):
             raise click.UsageError("a saved plan is applied as it is: give what shapes it to 'delayctl plan'")
+        if manner.wait:
+            raise click.UsageError(
+                "a saved plan ends where waiting begins: go on with 'delayctl apply topology.yaml --wait'"
+            )
         return _apply_saved(connection, plan_file, manner)
     topology = DEFAULT_TOPOLOGY if topology is None else topology
     spec = spec_from(topology, options)
@@ -182,11 +183,11 @@ def destroy(topology: str, **options: Any) -> int:
 
 
 def _manner(options: dict[str, Any]) -> Manner:
-    return Manner(*(options.pop(name) for name in ("yes", "lock_timeout", "accept_loss", "output")))
+    return Manner(*(options.pop(name) for name in ("yes", "lock_timeout", "accept_loss", "output", "wait")))
 
 
 def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
-    made = load_plan(_read_plan(plan_file), file=plan_file)
+    made = load_plan(read_plan(plan_file), file=plan_file)
     if connection.vhost_option not in (None, made.vhost):
         raise click.UsageError(f"the plan was made for virtual host '{made.vhost}', not '{connection.vhost_option}'")
     if made.is_empty and not made.writes:
@@ -196,7 +197,8 @@ def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
     return confirm_and_carry_out(host_for(connection, made.vhost), Task(made, plan_file, "", manner.output), manner)
 
 
-def _read_plan(plan_file: str) -> str:
+def read_plan(plan_file: str) -> str:
+    """The text of a saved plan, or PlanUnreadable with the reason."""
     try:
         return Path(plan_file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -1,11 +1,13 @@
 """The command that watches a queue."""
 
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.arrivals import Lateness, arrival_json, arrival_text, summary_text
+from delayctl.cli.audit_drain import arrival_line
 from delayctl.cli.options import (
     Connection,
     connection_from,
@@ -15,6 +17,7 @@ from delayctl.cli.options import (
     template_options,
 )
 from delayctl.cli.tail import Tail
+from delayctl.consumers.recorder import Recorder
 from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
@@ -32,6 +35,7 @@ Examples:
   delayctl consume orders.timeout.queue                        # until Ctrl-C; takes what it shows
   delayctl consume orders.timeout.queue --requeue --count 5    # look, and leave it there
   delayctl consume orders.timeout.queue topology.yaml --wait 10s --output json | jq .late_ms
+  delayctl consume orders.timeout.queue --record records/      # also for delayctl audit
 """,
 )
 @click.argument("queue")
@@ -39,6 +43,7 @@ Examples:
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
 @click.option("--wait", "wait_", metavar="DURATION", help="Stop when nothing has come for this long, such as 10s.")
 @click.option("--requeue", is_flag=True, help="Leave the messages in the queue.")
+@click.option("--record", metavar="FOLDER", help="Record what is taken in this folder, for delayctl audit.")
 @output_option
 @template_options
 @connection_options
@@ -49,6 +54,7 @@ def consume(
     count: int | None,
     wait_: str | None,
     requeue: bool,
+    record: str | None,
     output: str,
     **options: Any,
 ) -> int:
@@ -57,17 +63,22 @@ def consume(
     TOPOLOGY, where it is given, says which virtual host is meant. Times are UTC. With --output json every message is
     one line.
     """
+    if requeue and record is not None:
+        raise BadOption("--record is of what is taken, and --requeue takes nothing", fix="leave out one of them")
     connection = connection_from(options)
     access = _access(connection, spec_from(topology, options) if topology else None)
     idle_s = None if wait_ is None else _seconds(wait_)
     lateness = Lateness()
     show = arrival_json if output == "json" else arrival_text
     prefetch = min(count or (_UNLIMITED if requeue else _PREFETCH), _MOST_PREFETCH if requeue else _PREFETCH)
-    with Tail(access, queue, prefetch=prefetch) as tail:
+    with Tail(access, queue, prefetch=prefetch) as tail, _recorder(record) as recorder:
         click.echo(f"Watching {queue}; Ctrl-C stops.", err=True)
         try:
             for tag, arrival in islice(tail.deliveries(idle_s), count):
                 click.echo(show(arrival))
+                if recorder is not None:
+                    recorder.note_line(arrival_line(arrival))
+                    recorder.flush()
                 if not requeue:  # Only now: what could not be shown stays in the queue.
                     tail.acknowledge(tag)
                 lateness.add(arrival.late_ms)
@@ -80,6 +91,10 @@ def consume(
 
 def _access(connection: Connection, spec: Spec | None) -> Access:
     return connection.access.at(connection.vhost_for(spec or Spec(levels=())))
+
+
+def _recorder(folder: str | None) -> AbstractContextManager[Recorder | None]:
+    return nullcontext() if folder is None else Recorder(folder)
 
 
 def _seconds(text: str) -> float:

@@ -13,9 +13,11 @@ USAGE = 64
 
 
 def after_apply(plan: Plan, outcomes: Sequence[Outcome]) -> int:
-    """0 when all is as the file says, 3 when some of it is, 1 when nothing could be done."""
+    """0 when all is as the file says, 3 when some of it is or something has to be waited for, 1 when nothing could be done."""
     done = sum(isinstance(outcome, Done) for outcome in outcomes)
-    return DONE if done == len(plan.changes) and not plan.refusals else after_failure(outcomes)
+    if done < len(plan.changes) or plan.refusals:
+        return after_failure(outcomes)
+    return PARTLY_APPLIED if plan.waits else DONE
 
 
 def after_failure(outcomes: Sequence[Outcome]) -> int:

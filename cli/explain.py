@@ -17,11 +17,14 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
+from delayctl.cli.simulate_options import read_duration
 from delayctl.cli.views import to_json_text
+from delayctl.publishers.choice import Ways
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.journey import Journey, journey
+from delayctl.topology.ladder import headers_for
 from delayctl.topology.live import Live, binding_from_api
 from delayctl.topology.management import Management
 from delayctl.topology.model import Topology
@@ -43,6 +46,7 @@ _ENDLESS = (float("inf"), float("-inf"))  # What a number is read as that is too
 Examples:
   delayctl explain topology.yaml --exchange orders.exchange --key order.created
   delayctl explain topology.yaml --level 15m --key order.created
+  delayctl explain topology.yaml --delay 15m --key order.created
   delayctl explain topology.yaml --exchange orders.exchange --key order.created --header kind=store --header count=3
   delayctl explain topology.yaml --exchange orders.exchange --key order.created --live
 
@@ -54,6 +58,9 @@ dropped, stuck or returned.
 @topology_argument
 @click.option("--exchange", metavar="NAME", help="The exchange that the message is published to.")
 @click.option("--level", metavar="LEVEL", help="Publish straight to the entrance of this level instead.")
+@click.option(
+    "--delay", metavar="DURATION", help="Publish it to wait so long instead: at the level or the steps that do."
+)
 @click.option("--key", default="", metavar="KEY", help="Its routing key.  [default: none]")
 @click.option(
     "--header",
@@ -71,6 +78,7 @@ def explain(
     *,
     exchange: str | None,
     level: str | None,
+    delay: str | None,
     key: str,
     headers: tuple[str, ...],
     live: bool,
@@ -78,15 +86,15 @@ def explain(
     **options: Any,
 ) -> int:
     """Tell the way of a message through TOPOLOGY: exchanges, waits, and what becomes of each copy."""
-    if exchange is not None and level is not None:
-        raise click.UsageError("the message is published to one exchange: give --exchange or --level, not both")
-    if exchange is None and level is None:
-        raise click.UsageError("say where the message is published: --exchange NAME, or --level LEVEL")
+    if sum(given is not None for given in (exchange, level, delay)) != 1:
+        raise click.UsageError("say once where it is published: --exchange NAME, --level LEVEL or --delay DURATION")
     if (size := len(key.encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
         raise BadOption(f"--key has {size:,} bytes", fix=f"no message has a key of more than {MAX_NAME_BYTES} bytes")
     message = Message(key, _headers(headers))
     connection, spec = connection_from(options), spec_from(topology, options)
     desired = expand(spec)
+    if delay is not None:
+        exchange, message = _delayed(desired, delay, message)
     start = _entrance(desired, level, topology) if exchange is None else exchange
     explained = (
         _on_the_broker(connection, spec, desired, start, message)
@@ -142,6 +150,13 @@ def _entrance(desired: Topology, level: str | None, file: str) -> str:
     raise DelayctlError(
         f"there is no level {quoted(wanted)}{did_you_mean(wanted, names)}", where=shorten(file, 255), fix=fix
     )
+
+
+def _delayed(desired: Topology, delay: str, message: Message) -> tuple[str, Message]:
+    """Where a publisher sends what shall wait so long, and what it writes on it."""
+    way = Ways.of(desired).for_wait(read_duration("--delay", delay), "refuse")
+    steps = headers_for(way.units) if way.units else {}
+    return way.exchange, replace(message, headers={**message.headers, **steps})
 
 
 def _duration(text: str) -> Duration | None:
@@ -211,7 +226,7 @@ def _notes(desired: Topology, network: Network, way: Journey) -> Iterator[str]:
         yield f"of {', '.join(existing)} the file knows only its own bindings and no settings; {_ASK_THE_BROKER}."
     if others:
         yield f"the file binds nothing that takes it to {', '.join(others)}; {_ASK_THE_BROKER}."
-    if not desired.levels and any(end.fate == "delivered" for end in way.ends):
+    if not desired.waits and any(end.fate == "delivered" for end in way.ends):
         yield f"a policy on the broker can make a queue wait, and is not in the file; {_ASK_THE_BROKER}."
     if assumed:
         yield f"{', '.join(assumed)} may be of any type and is taken for topic; {_ASK_THE_BROKER}."

@@ -9,7 +9,7 @@ import click
 from delayctl.topology.duration import Duration
 from delayctl.topology.journey import End, Fate, Journey, Passage, Stay
 from delayctl.topology.layout import flow
-from delayctl.topology.model import Binding, Kind, thaw
+from delayctl.topology.model import Binding, Kind, Settings, thaw
 from delayctl.topology.names import MAX_NAME_BYTES
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Hop, Network
 from delayctl.topology.wording import plural, shorten
@@ -155,12 +155,16 @@ class _Teller:
         if hop.alternate is not None:
             return [self._exchange(passing, hop.alternate, "nothing matches, alternate → ")]
         kind = self._network.exchanges[name].type
+        if hop.one_of:
+            return [self._lead(passing, hop.matched[0], f"one of {hop.one_of} → ")]
         return [self._way(passing, kind, bindings) for bindings in _by_destination(hop.matched)]
 
     def _way(self, passing: _Passing, kind: str, bindings: Sequence[Binding]) -> _Node:
-        way = _conditions(kind, bindings)
-        end = bindings[0].destination
-        return self._exchange(passing, end, way) if bindings[0].kind == "exchange" else self._queue(passing, end, way)
+        return self._lead(passing, bindings[0], _conditions(kind, bindings))
+
+    def _lead(self, passing: _Passing, binding: Binding, way: str) -> _Node:
+        end = binding.destination
+        return self._exchange(passing, end, way) if binding.kind == "exchange" else self._queue(passing, end, way)
 
     def _queue(self, passing: _Passing, name: str, way: str) -> _Node:
         at, text = passing.passage.at, f"{way}{_name(name)}"
@@ -174,8 +178,18 @@ class _Teller:
             text += f": waits {stay.wait}" if name in self._unread else f": waits {stay.wait} unless consumed before"
         if stay.end is not None:
             text += f", then {_told(stay.end)}" if stay.wait is not None else f": {_told(stay.end)}"
+            text += _retries(self._network.queues[name].settings) if stay.end.fate == "delivered" else ""
         onward = stay.onward
         return _Node(at, text, list if onward is None else lambda: [self.passage(onward)])
+
+
+def _retries(settings: Settings) -> str:
+    """What to say of a queue that makes what failed wait."""
+    if not settings.waits_between_retries or settings.retry_min is None:
+        return ""
+    longest = f" to {settings.retry_max}" if settings.retry_max not in (None, settings.retry_min) else ""
+    times = f", {plural(settings.delivery_limit, 'time')} at most" if settings.delivery_limit else ""
+    return f"; what fails waits there {settings.retry_min}{longest} and comes again{times}"
 
 
 def _by_destination(bindings: Sequence[Binding]) -> list[list[Binding]]:
@@ -284,6 +298,7 @@ def _hop_json(hop: Hop) -> dict[str, Any]:
             for binding in hop.matched
         ],
         "alternate": hop.alternate,
+        **({"one_of": hop.one_of} if hop.one_of else {}),
     }
 
 

@@ -82,7 +82,7 @@ def _exported(desired: Topology, form: Format, *, source: str, vhost: str, clust
             assert_never(form)
     template = _environment().from_string(_template(form))
     given = {"source": Path(source).name, "vhost": vhost, "cluster": cluster, "existing": desired.existing}
-    return template.render(given | values)
+    return template.render({**given, "is_spread": bool(desired.sharded), **values})
 
 
 def _template(form: Format) -> str:

@@ -57,7 +57,7 @@ class _Terraform:
     def policies(self) -> dict[str, str]:
         """The address of the policy that each delay queue has to find when it is made."""
         names = Names(self.topology.prefix)
-        levels = self.topology.levels if self.topology.policies else ()
+        levels = self.topology.waits if self.topology.policies else ()
         return {level.queue: f"rabbitmq_policy.{hcl_label(names.policy(level.name))}" for level in levels}
 
     @cached_property
@@ -106,11 +106,14 @@ class _Terraform:
         }
 
     def _before_binding(self, binding: Binding) -> list[str]:
-        """Exits before entrances: nothing may begin to wait before it has a way out."""
+        """Exits before entrances: nothing may begin to wait before it has a way out, nor climb down a ladder without gates."""
+        behind = self.bindings_from.get(binding.destination, []) if binding.kind == "exchange" else []
         if binding.source in self.topology.entrances:
-            return [WAYS_OUT]
+            return [WAYS_OUT, *behind]
+        if self.topology.ladder and binding.source == self.topology.ladder.entrance:
+            return [address for rung in self.topology.rungs for address in self.bindings_from[rung.gate]]
         if binding.kind == "exchange" and binding.destination in self.topology.entrances:
-            return self.bindings_from.get(binding.destination, [])
+            return behind
         return []
 
 
@@ -123,7 +126,7 @@ def terraform_values(topology: Topology) -> dict[str, Any]:
         "queues": [made.queue(queue) for queue in topology.queues],
         "bindings": [made.binding(binding) for binding in topology.bindings],
         "ways_out": made.bindings_from.get(topology.exit, []),
-        "has_levels": bool(topology.levels),
+        "has_levels": bool(topology.waits),
     }
 
 

@@ -10,6 +10,7 @@ from delayctl.topology.access import Access
 from delayctl.topology.diff import diff
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError, ManagementUnavailable, NotPermitted
+from delayctl.topology.former import telltales
 from delayctl.topology.live import Live
 from delayctl.topology.lock import hold_lock
 from delayctl.topology.management import Management
@@ -47,9 +48,22 @@ class Host:
                 "settings: policy needs the management API, since AMQP knows no policies",
                 fix="give --management-url, or write settings: arguments",
             )
+        if desired.replaced:
+            raise ManagementUnavailable(
+                "replaces: needs the management API: over AMQP alone nobody can see which ways are there",
+                fix="give --management-url",
+            )
+        for level in desired.levels:
+            for former in telltales(level, desired.prefix):
+                if broker.has(former):
+                    raise ManagementUnavailable(
+                        f"{former.kind} {former.name} is on the broker: level {level.name} has another number of queues there, and"
+                        " over AMQP alone the former ones would stay bound: messages would come twice, or wait where none shall",
+                        fix="give --management-url",
+                    )
         for reference in desired.existing:
             broker.check(reference)
-        return diff(replace(desired, existing=()), Live(), vhost=self.vhost)
+        return diff(replace(desired, existing=()), Live(broker.version()), vhost=self.vhost)
 
     def check_fresh(self, plan: Plan) -> None:
         """Raise StalePlan where the broker is no longer as it was planned for."""
@@ -58,10 +72,13 @@ class Host:
                 check_fresh(plan, self.management, broker)
 
 
-def host_for(connection: Connection, vhost: str, *, use_management: bool = True, without: str = "") -> Host:
+def host_for(
+    connection: Connection, vhost: str, *, use_management: bool = True, without: str = "", is_patient: bool = True
+) -> Host:
     """The virtual host that a command is about; `without` is what to advise where there is no management API."""
     access = connection.access.at(vhost)
-    return Host(access, vhost, Management(access, vhost, without=without) if use_management else None)
+    management = Management(access, vhost, without=without, is_patient=is_patient) if use_management else None
+    return Host(access, vhost, management)
 
 
 def with_what_answers(host: Host, prefix: str) -> Host:
@@ -85,11 +102,15 @@ def locked(host: Host, prefix: str, wait: Duration) -> Iterator[Callable[[], Non
         click.echo("Another delayctl is changing this topology; waiting for it …", err=True)
 
     with hold_lock(host.access, prefix, wait_s=wait.ms / 1000, on_wait=on_wait) as keep_lock:
-        # The lock was taken over AMQP: a management API that can't see it belongs to another broker.
-        if host.management is not None and not host.management.has_queue(Names(prefix).lock()):
-            raise DelayctlError(
-                "--url and --management-url lead to different brokers",
-                where=f"{host.access.address} and {host.access.management_url}",
-                fix="correct one of them; DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL count too",
-            )
+        check_same_broker(host, Names(prefix).lock())
         yield keep_lock
+
+
+def check_same_broker(host: Host, queue: str) -> None:
+    """Raise DelayctlError where the management API does not know a queue that was declared over AMQP."""
+    if host.management is not None and not host.management.has_queue(queue):
+        raise DelayctlError(
+            "--url and --management-url lead to different brokers",
+            where=f"{host.access.address} and {host.access.management_url}",
+            fix="correct one of them; DELAYCTL_URL and DELAYCTL_MANAGEMENT_URL count too",
+        )

@@ -13,7 +13,7 @@ import delayctl
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INVALID = "D000"  # What the parser finds: no rule of lint, and nothing that could be silenced.
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
@@ -34,7 +34,7 @@ def _silenced_text(finding: Finding, silence: Silence, file: str) -> str:
 
 
 def _headline(finding: Finding) -> str:
-    word = click.style(finding.severity.value.capitalize(), fg=_COLOURS[finding.severity])
+    word = click.style(finding.severity.value.capitalize(), fg=COLOURS[finding.severity])
     return f"{word} {finding.code}: {finding.message}"
 
 

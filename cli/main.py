@@ -7,36 +7,58 @@ from collections.abc import Sequence
 
 import click
 from delayctl.cli import exit_codes
+from delayctl.cli.audit import audit
+from delayctl.cli.backfill import backfill
+from delayctl.cli.cancel import cancel
+from delayctl.cli.capacity import capacity
 from delayctl.cli.changes import apply, destroy, plan
+from delayctl.cli.completion import completion
 from delayctl.cli.consume import consume
+from delayctl.cli.doctor import doctor
+from delayctl.cli.expedite import expedite
 from delayctl.cli.explain import explain
 from delayctl.cli.export import export
+from delayctl.cli.graph import graph
+from delayctl.cli.groups import GroupedHelp
 from delayctl.cli.import_ import import_
+from delayctl.cli.metrics import metrics
 from delayctl.cli.offline import init, render, schema, validate
+from delayctl.cli.pending import pending
 from delayctl.cli.permissions import permissions
 from delayctl.cli.publish import publish
+from delayctl.cli.redrive import redrive
+from delayctl.cli.serve import serve
+from delayctl.cli.simulate import simulate
+from delayctl.cli.spark_package import spark_package
 from delayctl.cli.status import status
+from delayctl.cli.verify import verify
+from delayctl.cli.watch import watch
 from delayctl.topology.errors import BadOption, DelayctlError
 
 import delayctl
 
 
 @click.group(
+    cls=GroupedHelp,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="""\b
 Examples:
-  delayctl init                     # write a commented topology.yaml
-  delayctl plan topology.yaml       # what would change on the broker
-  delayctl apply topology.yaml      # show it, ask, do it
+  delayctl init                  # write a commented topology.yaml
+  delayctl plan topology.yaml    # what would change on the broker
+  delayctl apply topology.yaml   # show it, ask, do it
+  delayctl publish topology.yaml --key order.created --delay 15m hello
+  delayctl watch topology.yaml   # see it wait
 
 \b
-The broker is named by --url or DELAYCTL_URL (default amqp://guest:guest@127.0.0.1:5672/).
-Exit codes: 0 done, 1 failed, 2 changes pending (plan --detailed-exitcode), 3 partly applied, 64 usage.
+The broker is named by --url or DELAYCTL_URL, by default the one of this
+machine. `delayctl COMMAND --help` has more examples.
+Exit codes: 0 done, 1 failed, 2 changes pending (plan --detailed-exitcode),
+3 partly applied, 64 usage.
 """,
 )
 @click.version_option(delayctl.__version__, prog_name="delayctl")
 def cli() -> None:
-    """Delayed messages on RabbitMQ, from one file."""
+    """Delayed and retried messages on RabbitMQ, from one file: plan, apply, publish, and see that it holds."""
 
 
 for _command in (
@@ -50,10 +72,26 @@ for _command in (
     export,
     permissions,
     status,
+    watch,
+    metrics,
+    verify,
+    doctor,
     import_,
     explain,
+    graph,
+    serve,
+    simulate,
+    capacity,
     publish,
     consume,
+    pending,
+    expedite,
+    redrive,
+    cancel,
+    audit,
+    backfill,
+    spark_package,
+    completion,
 ):
     cli.add_command(_command)
 

@@ -15,9 +15,10 @@ from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import BadOption, InvalidTopology
 from delayctl.topology.expand import expand
 from delayctl.topology.findings import Severity
+from delayctl.topology.ladder import most_units
 from delayctl.topology.lint import RULES, lint
 from delayctl.topology.model import Topology
-from delayctl.topology.spec import DEFAULT_LEVELS, Spec
+from delayctl.topology.spec import DEFAULT_LEVELS, LadderSpec, Spec
 from delayctl.topology.wording import plural
 from jinja2 import Environment, StrictUndefined
 
@@ -144,6 +145,7 @@ def problems_json(error: InvalidTopology) -> list[dict[str, Any]]:
 def _valid_text(file: str, spec: Spec, desired: Topology) -> str:
     counts = (
         plural(len(spec.levels), "level"),
+        *([f"a ladder of {plural(spec.ladder.steps, 'step')}"] if spec.ladder else []),
         plural(len(desired.exchanges), "exchange"),
         plural(len(desired.queues), "queue"),
         plural(len(desired.bindings), "binding"),
@@ -156,12 +158,17 @@ def _valid_json(spec: Spec, desired: Topology) -> dict[str, Any]:
     return {
         "valid": True,
         "levels": {level.name: level.ttl.ms for level in spec.levels},
+        "ladder": _ladder_json(spec.ladder) if spec.ladder else None,
         "exchanges": [exchange.name for exchange in desired.exchanges],
         "queues": [queue.name for queue in desired.queues],
         "bindings": len(desired.bindings),
         "policies": [policy.name for policy in desired.policies],
         "existing": [reference.name for reference in desired.existing],
     }
+
+
+def _ladder_json(ladder: LadderSpec) -> dict[str, int]:
+    return {"unit_ms": ladder.unit.ms, "steps": ladder.steps, "longest_ms": ladder.unit.ms * most_units(ladder.steps)}
 
 
 @click.command(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from delayctl.cli.inputs import read_topology_file, template_values
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
+from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.spec import Spec
 
@@ -46,6 +47,14 @@ def _seconds(_: click.Context, parameter: click.Parameter, value: float) -> floa
     if 0.1 <= value <= 3600:  # Which NaN is not.
         return value
     raise click.BadParameter(f"{value} is not between 0.1 and 3600 seconds", param=parameter)
+
+
+def duration_value(_: click.Context, parameter: click.Parameter, text: str) -> Duration:
+    """Read the value of an option that is a duration."""
+    try:
+        return Duration.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}: write 0s, 30s or 5m", param=parameter) from error
 
 
 def connection_options(command: Command) -> Command:

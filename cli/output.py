@@ -1,6 +1,7 @@
 """Answers, to stdout or to a file. Printing outlives its reader: work that is under way is finished, whoever listens."""
 
 import os
+import secrets
 import sys
 from pathlib import Path
 
@@ -17,16 +18,37 @@ def tell(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_file(file: str, text: str, *, what: str = "the file", overwrite: bool = True) -> None:
+def write_file(file: str, content: str | bytes, *, what: str = "the file", overwrite: bool = True) -> None:
     """Write an answer to a file, or raise DelayctlError with the reason."""
     try:
-        with Path(file).open("w" if overwrite else "x", encoding="utf-8") as target:
-            target.write(text)
+        with Path(file).open("wb" if overwrite else "xb") as target:
+            target.write(content.encode() if isinstance(content, str) else content)
     except FileExistsError as error:
         raise DelayctlError(
             f"{what} is there already", where=file, fix="name another file, or overwrite it with --force"
         ) from error
     except OSError as error:
-        raise DelayctlError(
-            f"{what} can't be written: {error.strerror}", where=file, fix="name a place that can be written"
-        ) from error
+        raise _unwritten(file, what, error) from error
+
+
+def replace_file(file: str, content: str, *, what: str = "the file") -> None:
+    """Write a file that others read at any moment: they find the old one or the new one, never half of it."""
+    target = Path(file)
+    # Collectors read what ends as the file does: this one does not.
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as written:
+            try:
+                written.write(content.encode())
+                written.flush()
+                beside.replace(target)
+            except OSError:
+                beside.unlink()
+                raise
+    except OSError as error:
+        raise _unwritten(file, what, error) from error
+
+
+def _unwritten(file: str, what: str, error: OSError) -> DelayctlError:
+    fix = "name a place that can be written"
+    return DelayctlError(f"{what} can't be written: {error.strerror}", where=file, fix=fix)

@@ -38,7 +38,7 @@ from delayctl.topology.wording import did_you_mean, plural, quoted
 
 
 @click.command(
-    short_help="The rights that publishers, consumers and operators need.",
+    short_help="Show, check or set the rights that users need.",
     epilog="""\b
 Examples:
   delayctl permissions topology.yaml                             # for every role, or the users in the file

@@ -17,9 +17,9 @@ from delayctl.cli.options import connection_from, connection_options, output_opt
 from delayctl.cli.publish_lines import LinesResult, Send, publish_lines, result_json, result_text
 from delayctl.cli.views import to_json_text
 from delayctl.publishers.choice import ROUNDINGS, Rounding, Way, Ways
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import NotConfirmed
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.publishers.window import Delivery
 from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -113,7 +113,7 @@ def _publish_one(access: Access, desired: Topology, rounding: Rounding, message:
         with suppress(NotConfirmed):
             publisher.close(0)
     took_ms = (time.perf_counter() - started) * 1000
-    way = _way(message, Ways(desired.exit, desired.levels), rounding)
+    way = _way(message, Ways.of(desired), rounding)
     if output == "json":
         place = {"exchange": way.exchange, "level": way.level, "wait_ms": way.wait_ms}
         answer = {"message_id": message_id, "key": message.key, **place, "confirmed_after_ms": round(took_ms, 1)}

@@ -12,8 +12,8 @@ from typing import IO, Any
 import click
 from delayctl.cli.message_lines import Outgoing, read_line
 from delayctl.cli.progress import Progress
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import ConnectionLost, NotConfirmed, NotPublished, PublisherClosed
-from delayctl.publishers.window import Delivery
 from delayctl.topology.errors import DelayctlError, Location, Problem
 from delayctl.topology.wording import plural
 

@@ -17,6 +17,7 @@ from delayctl.cli.options import (
 from delayctl.cli.status_views import status_json, status_text
 from delayctl.cli.views import to_json_text
 from delayctl.topology.expand import expand
+from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
 from delayctl.topology.statistics import read_statistics
 from delayctl.topology.status import Facts, Status, missing_exits, status_of, waiting_queues
@@ -40,7 +41,7 @@ Examples:
 def status(topology: str, output: str, **options: Any) -> int:
     """Show what waits in the levels of TOPOLOGY; exits with 1 where it is not healthy, and says why."""
     connection, spec = connection_from(options), spec_from(topology, options)
-    found = _look(host_for(connection, connection.vhost_for(spec)), spec)
+    found = look(host_for(connection, connection.vhost_for(spec)), spec)
     reasons = verdict(found, source=topology)
     if output == "json":
         click.echo(to_json_text(status_json(found, reasons)))
@@ -49,14 +50,18 @@ def status(topology: str, output: str, **options: Any) -> int:
     return exit_codes.DONE if is_healthy(reasons) else exit_codes.FAILED
 
 
-def _look(host: Host, spec: Spec) -> Status:
-    """Read all that a status is made of."""
+def look(host: Host, spec: Spec) -> Status:
+    """How the topology of a file is doing."""
+    return status_of(gather(host, expand(spec), tuple(retry.park for retry in spec.retries)))
+
+
+def gather(host: Host, desired: Topology, parks: tuple[str, ...]) -> Facts:
+    """Read all that a status is made of; `parks` is where retries end."""
     assert host.management is not None
-    desired = expand(spec)
     with host.broker() as broker:
         plan, live = make_plan(desired, host.management, broker, vhost=host.vhost)
     if unlisted := missing_exits(desired, live):
         found = host.management.read(desired.prefix, unlisted).exchanges
         live = replace(live, exchanges={**live.exchanges, **found})
     statistics = read_statistics(host.management, waiting_queues(desired, live))
-    return status_of(Facts(desired, tuple(retry.park for retry in spec.retries), plan, live, statistics))
+    return Facts(desired, parks, plan, live, statistics)

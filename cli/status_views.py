@@ -8,6 +8,7 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.figures import INTERVAL_MS, Age, Early
 from delayctl.topology.model import Settings
 from delayctl.topology.status import LevelStatus, Parked, Status
+from delayctl.topology.status_shards import wholes
 from delayctl.topology.verdict import SEVERITIES, Reason, is_healthy
 from delayctl.topology.wording import plural, shorten
 
@@ -16,7 +17,7 @@ _HEADINGS = ("level", "waiting", "full", "in/s", "out/s", "oldest", "early", "tt
 _SHORTEST_NAME = 8
 _UNKNOWN = "?"
 _COLOURS = {"unhealthy": "red", "warning": "yellow", "note": "cyan"}
-_NEARLY_FULL = 0.8
+NEARLY_FULL = 0.8
 _CLOSE_MS = 40_000  # How far apart the bounds of a fresh age are anyway.
 _LEGEND = (
     f"Figures are up to {INTERVAL_MS // 1000} s old; rates are of the last minute, oldest is worked out from them.",
@@ -37,7 +38,7 @@ def status_text(status: Status, reasons: Sequence[Reason], *, source: str) -> st
         [
             _headline(status, reasons, source),
             "",
-            *(_table([_row(level) for level in status.levels]) if status.levels else ["No queue waits."]),
+            *(_waits([level for level, _ in wholes(status.levels)]) if status.levels else ["No queue waits."]),
             "",
             f"parked: {_parked_text(status.parked)}",
             f"drift: {plural(status.differences, 'difference') if status.differences else 'none'}",
@@ -58,7 +59,7 @@ def _headline(status: Status, reasons: Sequence[Reason], source: str) -> str:
 
 
 def _parked_text(parked: Sequence[Parked]) -> str:
-    return ", ".join(f"{_count(item.messages)} in {item.queue}" for item in parked) or "nowhere to park"
+    return ", ".join(f"{count_text(item.messages)} in {item.queue}" for item in parked) or "nowhere to park"
 
 
 def _reason_lines(reason: Reason) -> Iterator[str]:
@@ -67,43 +68,57 @@ def _reason_lines(reason: Reason) -> Iterator[str]:
         yield f"  fix: {reason.fix}"
 
 
+def _waits(levels: Sequence[LevelStatus]) -> list[str]:
+    """A line for each, but for the steps of the ladder that are there and empty: these share one."""
+    idle = [level for level in levels if level.is_step and level.is_there and level.waiting == 0]
+    shown = [_row(level) for level in levels if level not in idle]
+    more = "more " if any(level.is_step for level in levels if level not in idle) else ""
+    summary = [f"any: {plural(len(idle), f'{more}step')} of the ladder, with nothing in it"] if idle else []
+    return [*(_table(shown) if shown else []), *summary]
+
+
 def _row(level: LevelStatus) -> tuple[str, ...]:
     if not level.is_there:
-        return (level.name, click.style("missing", fg="red"), *["-"] * 5, *_limits(level.settings))
+        return (level.name, click.style("missing", fg="red"), *["-"] * 5, *limit_texts(level.settings))
     return (
         level.name,
-        _count(level.waiting),
-        _share(level.fullness),
-        _rate(level.rates.into if level.rates else None),
-        _rate(level.rates.out_of if level.rates else None),
-        _age(level),
-        _early(level.early),
-        *_limits(level.settings),
+        count_text(level.waiting),
+        share_text(level.fullness),
+        rate_text(level.rates.into if level.rates else None),
+        rate_text(level.rates.out_of if level.rates else None),
+        age_text(level),
+        early_text(level.early),
+        *limit_texts(level.settings),
     )
 
 
-def _limits(settings: Settings) -> tuple[str, str]:
+def limit_texts(settings: Settings) -> tuple[str, str]:
+    """The TTL and the length that are in force."""
     ttl = "-" if settings.ttl is None else str(settings.ttl)
     return ttl, "-" if settings.max_length is None else f"{settings.max_length:,}"
 
 
-def _count(count: int | None) -> str:
+def count_text(count: int | None) -> str:
+    """A number of messages."""
     return _UNKNOWN if count is None else f"{count:,}"
 
 
-def _share(share: float | None) -> str:
+def share_text(share: float | None) -> str:
+    """How full a queue is."""
     if share is None:
         return "-"
-    colour = "red" if share >= 1 else "yellow" if share >= _NEARLY_FULL else None
+    colour = "red" if share >= 1 else "yellow" if share >= NEARLY_FULL else None
     # Rounded down: a queue is called full only when it is.
     return click.style(f"{int(share * 100)}%", fg=colour) if colour else f"{int(share * 100)}%"
 
 
-def _rate(rate: float | None) -> str:
+def rate_text(rate: float | None) -> str:
+    """Messages per second."""
     return _UNKNOWN if rate is None else f"{rate:,.1f}"
 
 
-def _age(level: LevelStatus) -> str:
+def age_text(level: LevelStatus) -> str:
+    """How long the first message has waited, as closely as it is known."""
     age = level.oldest
     if age is None:
         return _UNKNOWN if level.waiting is None else "-"
@@ -120,7 +135,8 @@ def _rounded(ms: int) -> Duration:
     return Duration(max(1, round(ms / grain)) * grain)
 
 
-def _early(early: Early | None) -> str:
+def early_text(early: Early | None) -> str:
+    """How many left before their time was up."""
     if early is None:
         return _UNKNOWN
     shown = f"{early.at_least:,}" + ("" if early.window is None else "+")
@@ -150,7 +166,10 @@ def status_json(status: Status, reasons: Sequence[Reason]) -> dict[str, Any]:
         "figures_age_max_ms": INTERVAL_MS,
         "drift": status.differences > 0,
         "differences": status.differences,
-        "levels": [_level_json(level) for level in status.levels],
+        "levels": [
+            {**_level_json(level), **({"shards": list(map(_shard_json, shards))} if shards else {})}
+            for level, shards in wholes(status.levels)
+        ],
         "parked": [{"queue": p.queue, "kind": p.kind, "messages": p.messages} for p in status.parked],
         "targets": [{"queue": t.queue, "messages": t.messages, "consumers": t.consumers} for t in status.targets],
         "reasons": [{"severity": r.severity, "what": r.what, "fix": r.fix} for r in reasons],
@@ -175,6 +194,10 @@ def _level_json(level: LevelStatus) -> dict[str, Any]:
         "wanted": _settings_json(level.wanted) if level.wanted else None,
         "policies": list(level.policies),
     }
+
+
+def _shard_json(shard: LevelStatus) -> dict[str, Any]:
+    return {**_level_json(shard), "node": shard.figures.node or None}
 
 
 def _age_json(age: Age | None) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from delayctl.topology.wording import quoted
 
 _DELIVER = (frames.BASIC, frames.DELIVER)
 _INT53 = 2**53
+_ALL_OF_THEM = struct.pack(">QB", 0, 1 | 2)  # Every delivery there is, to be given to others.
 
 
 class Tail:
@@ -56,7 +57,17 @@ class Tail:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if not isinstance(error, Refused | Unreachable):
+            self._give_back()
         self._connection.close()
+
+    def _give_back(self) -> None:
+        """Return what was not acknowledged; a queue that makes failed messages wait takes a closed channel for a failure."""
+        try:
+            self._connection.cancel(self._queue)
+            self._send(frames.method_frame(CHANNEL, (frames.BASIC, frames.NACK), _ALL_OF_THEM))
+        except (OSError, ValueError, struct.error, ClosedByBroker, Unreachable):
+            return  # The broker gives them to others in any case.
 
     def deliveries(self, idle_s: float | None) -> Iterator[tuple[int, Arrival]]:
         """Number and content of each message; ends when none has come for so long."""
@@ -106,9 +117,7 @@ class Tail:
         return self._inbox.take(frame) if method is None or method == _DELIVER else None
 
     def _arrival(self, delivery: Delivery, arrived_ms: int) -> Arrival:
-        message = Message(
-            delivery.body, delivery.queue, delivery.redelivered, delivery.exchange, delivery.key, delivery.header
-        )
+        message = Message.of(delivery)
         due = message.headers.get(DUE)
         return Arrival(
             arrived_ms,
@@ -121,6 +130,7 @@ class Tail:
             message.redelivered,
             message.headers,
             message.body,
+            message.parked,
         )
 
     def _keep_alive(self) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 import click
-from delayctl.topology.arguments import exchange_arguments, queue_arguments
+from delayctl.topology.arguments import LAZY, exchange_arguments, queue_arguments
 from delayctl.topology.duration import Duration
 from delayctl.topology.execute import Done, Failed, Outcome, Skipped
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Settings, Table, thaw
+from delayctl.topology.moves import Move, Settle
 from delayctl.topology.plan import (
     Change,
     Create,
@@ -19,18 +20,22 @@ from delayctl.topology.plan import (
     Refusal,
     Replace,
     Update,
-    label,
+    Wait,
     resource_of,
+    title,
 )
+from delayctl.topology.wording import plural
 
 _SYMBOLS: dict[type[Change], tuple[str, str]] = {
     Create: ("+", "green"),
     Update: ("~", "yellow"),
     Replace: ("-/+", "yellow"),
     Delete: ("-", "red"),
+    Move: ("=>", "yellow"),
+    Settle: ("-", "red"),
 }
-_PAST = {Create: "created", Update: "updated", Replace: "replaced", Delete: "deleted"}
-_ACTIONS = {Create: "create", Update: "update", Replace: "replace", Delete: "delete"}
+_PAST = {Create: "created", Update: "updated", Replace: "replaced", Delete: "deleted", Move: "moved", Settle: "settled"}
+_ACTIONS = {Create: "create", Update: "update", Replace: "replace", Delete: "delete", Move: "move", Settle: "settle"}
 
 
 def plan_text(plan: Plan, *, source: str, version: str) -> str:
@@ -40,20 +45,41 @@ def plan_text(plan: Plan, *, source: str, version: str) -> str:
         return "\n".join([*lines, f"No changes. The broker matches {source}."])
     where = f"virtual host {plan.vhost}" + (f", RabbitMQ {version}" if version else "")
     body = [line for change in plan.changes for line in _change_lines(change)]
+    body += [line for wait in plan.waits for line in _wait_lines(wait)]
+    body += [f"  {click.style('  -', fg='red')} {title(change)}  later" for change in plan.afterwards]
     refused = [line for refusal in plan.refusals for line in _refusal_lines(refusal)]
     blocked = ["", "Nothing is applied before this is mended."] if plan.is_blocked else []
-    return "\n".join([f"{source} → {where}", "", *body, *refused, "", *lines, _summary(plan), *blocked])
+    return "\n".join([f"{source} → {where}", "", *body, *refused, "", *lines, plan_summary(plan), *blocked])
 
 
 def _change_lines(change: Change) -> Iterator[str]:
     symbol, colour = _SYMBOLS[type(change)]
     resource = resource_of(change)
     is_told = isinstance(change, Create) or isinstance(resource, Binding)
-    described = f"  ({_described(resource)})" if is_told and _described(resource) else ""
+    place = f"on {change.node}" if isinstance(change, Create | Replace) and change.node else ""
+    words = [word for word in (_described(resource) if is_told else "", place) if word]
+    described = f"  ({', '.join(words)})" if words else ""
     loss = "  and loses what it holds" if isinstance(change, Replace | Delete) and change.accept_loss else ""
-    yield f"  {click.style(f'{symbol:>3}', fg=colour)} {label(resource)}{described}{loss}"
+    yield f"  {click.style(f'{symbol:>3}', fg=colour)} {title(change)}{described}{loss}"
     if isinstance(change, Update | Replace):
         yield from _difference_lines(change.differences)
+
+
+def _wait_lines(wait: Wait) -> Iterator[str]:
+    yield f"  {click.style('  …', fg='yellow')} {wait}"
+    yield from _difference_lines(wait.differences)
+
+
+def change_symbol(change: Change) -> str:
+    """What stands before a change: + - ~ -/+ =>."""
+    return _SYMBOLS[type(change)][0]
+
+
+def left_text(plan: Plan, *, source: str) -> str:
+    """What an apply leaves to be done later."""
+    lines = [f"  {wait}" for wait in plan.waits]
+    how = f"Go on with the same command at any time; --wait does it all, up to {plan.altogether}."
+    return "\n".join([f"Not all of {source} is done yet:", *lines, how])
 
 
 def _refusal_lines(refusal: Refusal) -> Iterator[str]:
@@ -74,10 +100,15 @@ def _warning_lines(warnings: Sequence[str]) -> Iterator[str]:
         yield ""
 
 
-def _summary(plan: Plan) -> str:
+def plan_summary(plan: Plan) -> str:
+    """A plan in one line."""
     counts = Counter(type(change) for change in plan.changes)
+    moved = f" {plural(counts[Move], 'way')} to move." if counts[Move] else ""
+    moved += " A change that was interrupted to complete." if counts[Settle] else ""
     refused = f" {len(plan.refusals)} refused." if plan.refusals else ""
-    return f"Plan: {counts[Create]} to add, {counts[Update]} to change, {counts[Replace]} to replace, {counts[Delete]} to delete.{refused}"
+    later = f", and {len(plan.afterwards)} to delete afterwards" if plan.afterwards else ""
+    waits = f" {plural(len(plan.waits), 'queue')} to wait for, up to {plan.altogether}{later}." if plan.waits else ""
+    return f"Plan: {counts[Create]} to add, {counts[Update]} to change, {counts[Replace]} to replace, {counts[Delete]} to delete.{moved}{refused}{waits}"
 
 
 def _described(resource: Resource) -> str:
@@ -102,7 +133,7 @@ def _unusual(resource: Exchange | Queue) -> Iterator[str]:
         yield "auto-delete"
     if isinstance(resource, Exchange) and resource.internal:
         yield "internal"
-    yield from (f"{name} {_shown(value)}" for name, value in resource.extra)
+    yield from ("lazy" if pair == LAZY else f"{pair[0]} {_shown(pair[1])}" for pair in resource.extra)
 
 
 def _settings_words(settings: Settings) -> list[str]:
@@ -114,6 +145,8 @@ def _settings_words(settings: Settings) -> list[str]:
         settings.overflow,
         settings.dead_letter_strategy,
         settings.dead_letter_exchange and f"then to {settings.dead_letter_exchange}",
+        settings.waits_between_retries and f"retries wait {settings.retry_min or 0} to {settings.retry_max or 0}",
+        settings.delivery_limit and f"delivery limit {settings.delivery_limit}",
     ]
     return [str(word) for word in words if word]
 
@@ -131,7 +164,7 @@ def _shown(value: object) -> str:
 
 def outcome_text(outcome: Outcome) -> str:
     """One line for what became of a change, more where it failed."""
-    what = label(resource_of(outcome.change))
+    what = title(outcome.change)
     match outcome:
         case Done():
             return f"{_PAST[type(outcome.change)]} {what}"
@@ -149,8 +182,10 @@ def applied_text(plan: Plan, outcomes: Sequence[Outcome]) -> str:
     counts = Counter(type(outcome.change) for outcome in outcomes if isinstance(outcome, Done))
     missed = len(plan.changes) - sum(counts.values())
     parts = [f"{counts[Create]} added, {counts[Update]} changed, {counts[Replace]} replaced, {counts[Delete]} deleted"]
+    parts += [f"{plural(counts[Move], 'way')} moved"] if counts[Move] else []
     parts += [f"{missed} not done"] if missed else []
     parts += [f"{len(plan.refusals)} refused"] if plan.refusals else []
+    parts += [f"{plural(len(plan.waits), 'queue')} to wait for"] if plan.waits else []
     return f"Applied: {', '.join(parts)}."
 
 
@@ -171,9 +206,37 @@ def plan_json(plan: Plan, *, version: str) -> dict[str, Any]:
             }
             for refusal in plan.refusals
         ],
+        "waits": [
+            {
+                "subject": wait.subject,
+                "queue": wait.queue,
+                "messages": wait.messages,
+                "longest_ms": wait.longest.ms,
+                "altogether_ms": wait.altogether.ms,
+                "then": wait.then,
+                "differences": _differences_json(wait.differences),
+            }
+            for wait in plan.waits
+        ],
+        "afterwards": [_change_json(change) for change in plan.afterwards],
         "warnings": list(plan.warnings),
         "fingerprint": plan.fingerprint,
     }
+
+
+def drift_json(plan: Plan) -> list[dict[str, Any]]:
+    """What differs between file and broker, each with the sign and the words that plan has for it."""
+    changes = [(_SYMBOLS[type(change)][0], title(change), change) for change in plan.changes]
+    return [
+        *(_drifted(symbol, what, getattr(change, "differences", ())) for symbol, what, change in changes),
+        *(_drifted("!", f"{r.subject}: {r.reason}", r.differences, r.fix) for r in plan.refusals),
+        *(_drifted("…", str(wait), wait.differences) for wait in plan.waits),
+    ]
+
+
+def _drifted(symbol: str, what: str, differences: Sequence[Difference], fix: str | None = None) -> dict[str, Any]:
+    details = [line.strip() for line in _difference_lines(differences)]
+    return {"symbol": symbol, "what": what, "details": details, "fix": fix}
 
 
 def outcomes_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -193,6 +256,10 @@ def _change_json(change: Change) -> dict[str, Any]:
     answer = {"action": _ACTIONS[type(change)], **resource_json(resource)}
     if isinstance(change, Update | Replace):
         answer["differences"] = _differences_json(change.differences)
+    if isinstance(change, Move):
+        answer |= {side: list(map(resource_json, getattr(change, side))) for side in ("before", "after")}
+    if isinstance(change, Create | Replace) and change.node:
+        answer["node"] = change.node
     if isinstance(change, Replace | Delete):
         answer["accept_loss"] = change.accept_loss
     return answer

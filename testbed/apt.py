@@ -5,7 +5,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.broker import BrokerUnavailable
@@ -14,18 +14,30 @@ from testbed.sources import Source
 
 STATUS = Path("/var/lib/dpkg/status")
 STALL = 60
+# A field and the lines that continue it.
+DEMANDS = re.compile(r"^(?:Pre-Depends|Depends|Conflicts|Breaks):.*\n(?:[ \t].*\n)*", re.MULTILINE)
 HOOKS = ("Pre-Invoke", "Post-Invoke", "Post-Invoke-Success")
 
 
-def unpacked(name: str, packages: Sequence[str], *, anew: Sequence[str] = ()) -> Path:
+def unpacked(
+    name: str,
+    packages: Sequence[str],
+    *,
+    anew: Sequence[str] = (),
+    finish: Callable[[Path], None] | None = None,
+) -> Path:
     """Return a folder with these packages and what they need beyond the installed ones, fetched once.
 
-    Packages whose names start with one of `anew` are fetched even where they are installed.
+    Packages whose names start with one of `anew` are fetched even where they are installed; `finish` does what their
+    own scripts would have done.
     """
 
     def fetch(folder: Path) -> None:
         installed = STATUS.read_text() if STATUS.exists() else ""
-        fetch_into(folder, packages, installed=without(installed, tuple(anew) or tuple(packages)))
+        others = without(installed, tuple(anew) or tuple(packages))
+        fetch_into(folder, packages, installed=undemanding(others))
+        if finish:
+            finish(folder)
 
     return cached(cache_folder() / "packages" / release() / name, fetch)
 
@@ -49,6 +61,12 @@ def fetch_into(folder: Path, packages: Sequence[str], *, installed: str, source:
             _run(["dpkg", "-x", str(archive), str(folder)], f"dpkg -x {archive.name}")
 
 
+def library_path(root: Path) -> dict[str, str]:
+    """Return the variable by which programs unpacked at `root` find the libraries that were unpacked with them."""
+    folders = [str(folder) for folder in (*root.glob("usr/lib/*-linux-gnu*"), *root.glob("lib/*-linux-gnu*"))]
+    return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
+
+
 def release() -> str:
     """Name the system that packages are fetched for: those of another release would not run."""
     system = os_release()
@@ -68,6 +86,11 @@ def without(status: str, prefixes: tuple[str, ...]) -> str:
     stanzas = [stanza for stanza in status.split("\n\n") if stanza.strip()]
     kept = [stanza for stanza in stanzas if not _package(stanza).startswith(prefixes)]
     return "".join(stanza.strip("\n") + "\n\n" for stanza in kept)
+
+
+def undemanding(status: str) -> str:
+    """Drop from dpkg's list what installed packages ask of others: nothing is installed, so nobody's demands are hurt."""
+    return DEMANDS.sub("", status)
 
 
 def _package(stanza: str) -> str:

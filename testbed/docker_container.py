@@ -22,6 +22,7 @@ from testbed.ports import LOOPBACK, free_ports
 from testbed.probe import answers
 
 READY_WITHIN = 120.0
+HOST = "delayctl"
 HOW = "container rabbitmq {version}"
 CONFIGURATION = f"""loopback_users.guest = false
 collect_statistics_interval = {STATISTICS_MS}
@@ -97,9 +98,7 @@ def _container(found: Engine, image: str, network: Network) -> Iterator[tuple[Do
 
 
 def _configured(found: Engine, image: str, network: Network, ports: tuple[int, ...]) -> DockerContainer:
-    container = DockerContainer(
-        image, docker_client_kw=_client(found), network=network, hostname="delayctl", labels=labels()
-    )
+    container = DockerContainer(image, docker_client_kw=_client(found), network=network, hostname=HOST, labels=labels())
     # Published on loopback only, at ports that we choose: no address has to be asked for or guessed.
     published: dict[str, Any] = {"5672/tcp": (LOOPBACK, ports[0]), "15672/tcp": (LOOPBACK, ports[1])}
     container.ports.update(published)

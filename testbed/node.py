@@ -47,13 +47,13 @@ def lay_out(folder: Path, count: int) -> tuple[Node, ...]:
     )
 
 
-def write_files(nodes: Sequence[Node]) -> None:
-    """Write cookie, configuration and plugin list of each node below its folder."""
+def write_files(nodes: Sequence[Node], settings: Sequence[str] = ()) -> None:
+    """Write cookie, configuration (with these lines added) and plugin list of each node below its folder."""
     cookie = secrets.token_hex(16)
     for node in nodes:
         node.folder.mkdir(mode=0o700)
         (node.folder / "conf.d").mkdir()
-        (node.folder / "rabbitmq.conf").write_text(configuration(node, nodes))
+        (node.folder / "rabbitmq.conf").write_text(configuration(node, nodes, settings))
         (node.folder / "advanced.config").write_text("[].\n")
         (node.folder / "rabbitmq-env.conf").write_text("")
         (node.folder / "enabled_plugins").write_text(f"[{','.join(PLUGINS)}].\n")
@@ -61,7 +61,7 @@ def write_files(nodes: Sequence[Node]) -> None:
         (node.folder / ".erlang.cookie").chmod(0o400)
 
 
-def configuration(node: Node, cluster: Sequence[Node]) -> str:
+def configuration(node: Node, cluster: Sequence[Node], added: Sequence[str] = ()) -> str:
     """Return rabbitmq.conf of a node; with more than one node they form a cluster by themselves."""
     settings = [
         f"listeners.tcp.1 = {LOOPBACK}:{node.amqp_port}",
@@ -76,7 +76,7 @@ def configuration(node: Node, cluster: Sequence[Node]) -> str:
     if len(cluster) > 1:
         settings.append("cluster_formation.peer_discovery_backend = classic_config")
         settings += [f"cluster_formation.classic_config.nodes.{i + 1} = {n.name}" for i, n in enumerate(cluster)]
-    return "\n".join(settings) + "\n"
+    return "\n".join([*settings, *added]) + "\n"
 
 
 def environment(node: Node, server: Server) -> dict[str, str]:

@@ -41,10 +41,7 @@ def unpacked_server(root: Path) -> Server:
     erlang = root / "usr/lib/erlang"
     for script in (erlang / "bin/erl", *erlang.glob("erts-*/bin/erl")):
         _make_movable(script)
-    libraries = [str(folder) for folder in (*root.glob("usr/lib/*-linux-gnu*"), *root.glob("lib/*-linux-gnu*"))]
-    env = {"ERL_ROOTDIR": str(erlang), "PATH": f"{root}/usr/bin:{root}/usr/sbin"}
-    if libraries:
-        env["LD_LIBRARY_PATH"] = ":".join(libraries)
+    env = {"ERL_ROOTDIR": str(erlang), "PATH": f"{root}/usr/bin:{root}/usr/sbin", **apt.library_path(root)}
     return Server(root / "usr/lib/rabbitmq/bin/rabbitmq-server", erlang / "bin/epmd", env)
 
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from delayctl.publishers.window import Delivery
+from delayctl.publishers.delivery import Delivery
 
 EARLY_MS = 5  # Below what two clocks on one machine may disagree by.
 LATE_MS = 1_000

@@ -11,7 +11,6 @@ from tests.faults.killable import Killable, killable_container, killable_node
 from tests.support.rabbit import Rabbit
 
 WAYS = {"native": killable_node, "container": killable_container}
-ACCOUNTS: list[tuple[str, Account]] = []
 
 
 @pytest.fixture(scope="module", params=sorted(WAYS, reverse=True))
@@ -29,20 +28,15 @@ def mortal(killable: Killable) -> Iterator[Rabbit]:
 
 
 @pytest.fixture
-def account(request: pytest.FixtureRequest) -> Callable[[str], Account]:
+def account(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Account]]:
     """Opens an account that is shown at the end of the run."""
+    opened: list[Account] = []
 
-    def opened(version: str) -> Account:
+    def open_one(version: str) -> Account:
         name = request.node.name.partition("[")[0].removeprefix("test_").replace("_", " ")
-        ACCOUNTS.append((version, Account(f"{version} {name}")))
-        return ACCOUNTS[-1][1]
+        opened.append(Account(f"{version} {name}"))
+        return opened[-1]
 
-    return opened
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show every account."""
-    if ACCOUNTS:
-        terminalreporter.section("accounts of the fault tests")
-        for _, account in ACCOUNTS:
-            terminalreporter.line(repr(account))
+    yield open_one
+    # As text on the test's report: the one thing that comes from a process of a split run to the one that shows it.
+    request.node.user_properties += [("account", repr(each)) for each in opened]

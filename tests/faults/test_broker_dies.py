@@ -1,17 +1,25 @@
 """The broker is killed, or has no memory left, while services publish to it."""
 
+import json
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pika
+import pika.exceptions
+import pytest
+from delayctl.consumers.outcome import DONE, RETRY
 from delayctl.publishers.publisher import DelayPublisher
+from delayctl.topology.version import has_delayed_retry
 
 from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.faults.account import Account
 from tests.faults.killable import Killable
 from tests.faults.traffic import await_arrival, await_confirmed, consuming, drain, publishing
+from tests.support.consuming import Seen, running
 from tests.support.rabbit import Rabbit
 
 KILLS = int(os.environ.get("DELAYCTL_FAULTS_KILLS", "3"))
@@ -106,6 +114,119 @@ def test_memory_alarm(
     assert (book.confirmed, book.duplicated) == (book.sent, 0)
 
 
+@pytest.mark.parametrize(("rule", "length"), [("D207", "unlimited"), ("D208", "1000000")])
+def test_waits_fill_the_memory(
+    killable: Killable, mortal: Rabbit, topology: TopologyFile, rule: str, length: str
+) -> None:
+    """What lint foretells: what waits sets off the alarm, and a publisher who has nothing to do with it stops, too.
+
+    The bodies are large to be quick about it: until its log is full a quorum queue has them in memory.
+    """
+    file = topology.write(f"version: 1\ndelay: {{levels: [1h], queue: {{type: quorum, max_length: {length}}}}}\n")
+    assert mortal.delayctl("apply", file, "--yes").code == 0
+    room = (
+        int(until(lambda: _node(mortal).get("mem_used", 0), 30, what="the node's memory in the statistics"))
+        + 60_000_000
+    )
+    killable.rabbitmqctl("set_vm_memory_high_watermark", "absolute", str(room))
+    try:
+        until(lambda: _node(mortal).get("mem_limit") == room, 30, what="the new limit in the statistics")
+        foretold = mortal.delayctl("validate", file, "--live").out
+        with ThreadPoolExecutor() as pool:
+            filling = pool.submit(_taken, mortal, "delay.1h.exchange", size=100_000, offered=10_000, patience=2)
+            beside = pool.submit(_taken, mortal, "amq.topic", size=10, offered=100_000, patience=1)
+        mortal.api("DELETE", "queues/{vhost}/delay.1h.queue")
+    finally:
+        killable.rabbitmqctl("set_vm_memory_high_watermark", "0.6")
+
+    assert f"Warning {rule}: delay.1h.queue " in foretold
+    assert 0 < filling.result() < 10_000
+    assert 0 < beside.result() < 100_000
+
+
+def _taken(rabbit: Rabbit, exchange: str, *, size: int, offered: int, patience: int) -> int:
+    """How many messages the broker takes, one after the other, until it takes none for so many seconds."""
+    parameters = pika.URLParameters(rabbit.url)
+    parameters.blocked_connection_timeout = patience
+    channel = pika.BlockingConnection(parameters).channel()
+    channel.confirm_delivery()
+    for number in range(offered):
+        try:
+            channel.basic_publish(exchange, "k", b"x" * size)
+        except pika.exceptions.ConnectionBlockedTimeout:
+            return number
+    channel.connection.close()
+    return offered
+
+
+def _node(rabbit: Rabbit) -> dict[str, Any]:
+    [node] = rabbit.api("GET", "nodes")
+    return dict(node)
+
+
 def _connections(rabbit: Rabbit) -> list[dict[str, object]]:
     found = until(lambda: rabbit.api("GET", "vhosts/{vhost}/connections"), 15, what="the connection in the statistics")
     return [each for each in found if "delayctl" in str(each.get("client_properties", {}).get("connection_name"))]
+
+
+def test_what_waits_in_its_queue_outlives_a_kill(killable: Killable, mortal: Rabbit, topology: TopologyFile) -> None:
+    """Retries by broker: the count is kept, and the wait goes on while the broker is away."""
+    if not has_delayed_retry(killable.broker.version):
+        pytest.skip("this broker's quorum queues do not make retries wait")
+    content = "version: 1\nqueues: {work: {type: quorum}}\nretry: {work: {by: broker, step: 8s, park: work.dlq}}\n"
+    assert mortal.delayctl("apply", topology.write(content), "--yes").code == 0
+    bodies = [f"m-{number:02}" for number in range(20)]
+    seen = Seen(lambda message: DONE if message.attempt else RETRY)
+
+    with running(mortal.url, topology.path, {"work": seen}):
+        mortal.publish("", "work", *bodies)
+        until(lambda: mortal.queue("work").get("messages_delayed") == 20, 15)
+        killable.kill()
+        killable.start()
+        seen.await_count(40, 60)
+
+    assert sorted((message.attempt, message.text) for message in seen.messages) == [
+        (attempt, body) for attempt in (0, 1) for body in bodies
+    ]
+    assert mortal.ready("work.dlq") == 0
+
+
+def _not_proved(mortal: Rabbit, file: str) -> dict[str, list[str]]:
+    """What verify has against the levels, after waiting for two seconds."""
+    ran = mortal.delayctl("verify", file, "--timeout", "2", "--output", "json")
+    assert (ran.code, ran.err) == (1, "")
+    ways = json.loads(ran.out)["ways"]
+    return {way["name"]: [trouble["name"] for trouble in way["troubles"]] for way in ways if not way["proved"]}
+
+
+def test_verify_during_a_memory_alarm(killable: Killable, mortal: Rabbit, topology: TopologyFile) -> None:
+    """It says that the broker takes nothing; and what it takes later is caught all the same, and parked with nobody."""
+    file = topology.write("version: 1\ndelay: {levels: [200ms, 1h]}\n")
+    assert mortal.delayctl("apply", file, "--yes").code == 0
+    killable.rabbitmqctl("set_vm_memory_high_watermark", "0.0000001")
+    try:
+        until(lambda: any(node.get("mem_alarm") for node in mortal.api("GET", "nodes")), 30)
+        found = _not_proved(mortal, file)
+    finally:
+        killable.rabbitmqctl("set_vm_memory_high_watermark", "0.6")
+
+    assert found == {name: ["blocked"] for name in ("delay.exchange", "200ms", "1h")}
+    until(lambda: mortal.delayctl("verify", file, "--timeout", "2").code == 0, 30)
+    assert mortal.ready("delay.unrouted.queue") == 0
+
+
+def test_verify_of_a_queue_that_does_not_answer(killable: Killable, mortal: Rabbit, topology: TopologyFile) -> None:
+    """It says which level is not confirmed, and proves the others."""
+    file = topology.write("version: 1\ndelay: {levels: [200ms, 300ms]}\n")
+    assert mortal.delayctl("apply", file, "--yes").code == 0
+    name = f'rabbit_misc:r(<<"{mortal.vhost}">>, queue, <<"delay.200ms.queue">>)'
+    process = f"{{ok, Q}} = rabbit_amqqueue:lookup({name}), sys:VERB(amqqueue:get_pid(Q))."
+    killable.rabbitmqctl("eval", process.replace("VERB", "suspend"))
+    try:
+        found = _not_proved(mortal, file)
+    finally:
+        killable.rabbitmqctl("eval", process.replace("VERB", "resume"))
+
+    assert found == {"200ms": ["unconfirmed"]}
+    mortal.await_ready("delay.verify.queue", 2)
+    assert mortal.ready("delay.unrouted.queue") == 0

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from delayctl.consumers.consumer import DelayConsumer
 from delayctl.consumers.message import Message
+from delayctl.publishers.delivery import Delivery
+from delayctl.publishers.known import Urls
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.publishers.window import Delivery
 
 from testbed.wait import until
 from tests.faults.account import Account
@@ -20,7 +21,7 @@ _PACE_S = 0.0005  # Between messages: a service, not a benchmark.
 
 
 @contextmanager
-def publishing(publisher: DelayPublisher, account: Account, *levels: str) -> Iterator[None]:
+def publishing(publisher: DelayPublisher, account: Account, *levels: str, pace_s: float = _PACE_S) -> Iterator[None]:
     """Publish to the levels in turn, in a thread of its own, until the block ends; then wait for every answer.
 
     The level `now` is none: the message comes out at once.
@@ -29,7 +30,7 @@ def publishing(publisher: DelayPublisher, account: Account, *levels: str) -> Ite
 
     def publish() -> None:
         for number, level in zip(itertools.count(), itertools.cycle(levels), strict=False):
-            if is_over.wait(_PACE_S):
+            if is_over.wait(pace_s):
                 return
             account.watch(f"{level}-{number}", partial(_send, publisher, level))
 
@@ -37,11 +38,10 @@ def publishing(publisher: DelayPublisher, account: Account, *levels: str) -> Ite
     thread.start()
     try:
         yield
-        is_over.set()
-        publisher.flush(120)
     finally:
         is_over.set()
-        thread.join(10)
+        thread.join(120)  # Before the flush: it reports a failure that nobody watches yet, as one just sent may be.
+    assert not thread.is_alive()
     publisher.flush(120)
 
 
@@ -56,10 +56,20 @@ def await_confirmed(account: Account, more: int) -> None:
     until(lambda: len(account.confirmed) >= wanted, 60, what=f"the confirmation of {more} more messages")
 
 
+def await_answered(account: Account, more: int) -> None:
+    """Wait until the broker has confirmed or refused so many more."""
+    wanted = len(account.confirmed) + len(account.failed_ids) + more
+    until(
+        lambda: len(account.confirmed) + len(account.failed_ids) >= wanted, 60, what=f"the answers to {more} messages"
+    )
+
+
 @contextmanager
-def consuming(rabbit: Rabbit, topology: Path, account: Account, queue: str = "target") -> Iterator[None]:
-    """Note all that arrives, through whatever happens, until everything confirmed for this queue has come."""
-    consumer = DelayConsumer(rabbit.url, topology=topology, heartbeat_s=2)
+def consuming(
+    rabbit: Rabbit, topology: Path, account: Account, queue: str = "target", *, urls: Urls | None = None
+) -> Iterator[None]:
+    """Note all that arrives, through whatever happens, until the block ends; `urls` are the nodes of a cluster."""
+    consumer = DelayConsumer(urls or rabbit.url, topology=topology, heartbeat_s=2)
 
     def arrived(message: Message) -> None:
         account.delivered(str(message.message_id), message.headers.get("delay-due"))

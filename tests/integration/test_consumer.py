@@ -2,9 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,12 +9,13 @@ import pika
 import pytest
 from delayctl.consumers.consumer import DelayConsumer
 from delayctl.consumers.message import Message
-from delayctl.consumers.outcome import DONE, RETRY, Outcome, Park, Retry
+from delayctl.consumers.outcome import DONE, RETRY, Park, Retry
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.errors import AuthenticationFailed, BadOption, DelayctlError, Refused
 
 from testbed.wait import until
 from tests.conftest import TopologyFile
+from tests.support.consuming import Seen, raise_, running
 from tests.support.rabbit import Rabbit
 from tests.support.tcp_proxy import TcpProxy
 
@@ -42,44 +40,6 @@ def applied(rabbit: Rabbit, topology: TopologyFile) -> Rabbit:
     return rabbit
 
 
-@dataclass
-class Seen:
-    """What a handler saw, and what it answers."""
-
-    answer: Callable[[Message], Outcome] = lambda _: None
-    messages: list[Message] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-
-    def __call__(self, message: Message) -> Outcome:
-        """Handle a message."""
-        self.messages.append(message)
-        self.times.append(time.monotonic())
-        return self.answer(message)
-
-    def await_count(self, count: int, deadline: float = 20) -> None:
-        """Wait until so many were seen."""
-        until(lambda: len(self.messages) >= count, deadline, what=f"{count} messages", every=0.02)
-
-
-@contextmanager
-def running(
-    rabbit: Rabbit, topology: TopologyFile, handlers: dict[str, Any], *, url: str | None = None, **options: Any
-) -> Iterator[DelayConsumer]:
-    """A consumer at work."""
-    consumer = DelayConsumer(url or rabbit.url, topology=topology.path, **options)
-    for name, handler in handlers.items():
-        function, chosen = handler if isinstance(handler, tuple) else (handler, {})
-        consumer.handle(name, function, **chosen)
-    thread = threading.Thread(target=consumer.run)
-    thread.start()
-    try:
-        yield consumer
-    finally:
-        consumer.stop()
-        thread.join(30)
-        assert not thread.is_alive()
-
-
 def publish(rabbit: Rabbit, topology: TopologyFile, *bodies: str, **options: Any) -> None:
     """Publish as a service does, to the business exchange."""
     with DelayPublisher(rabbit.url, topology=topology.path) as publisher:
@@ -87,27 +47,23 @@ def publish(rabbit: Rabbit, topology: TopologyFile, *bodies: str, **options: Any
             publisher.publish(body, key="order.created", exchange="orders", **options)
 
 
-def raise_(_: Message) -> Outcome:
-    """Fail."""
-    raise RuntimeError("no luck")
-
-
 def test_all_sixteen_retries_and_the_parking(applied: Rabbit, topology: TopologyFile) -> None:
     """Retry n waits level 2 + n; the handler sees where it came from; the other queue of the key sees it once."""
     seen = Seen(raise_)
-    with running(applied, topology, {"target": seen}):
+    with running(applied.url, topology.path, {"target": seen}):
         publish(applied, topology, "hello", message_id="m-1", headers={"shop": "eu"})
         applied.await_ready("target.dlq", 1)
 
-    waits = [round((after - before) * 1000) for before, after in zip(seen.times, seen.times[1:], strict=False)]
-    assert len(waits) == 16
-    for wait, level in zip(waits, LEVELS_MS[2:], strict=True):
+    assert len(seen.waits_ms) == 16
+    for wait, level in zip(seen.waits_ms, LEVELS_MS[2:], strict=True):
         assert level <= wait <= level + 400
     assert [message.attempt for message in seen.messages] == list(range(17))
     assert {(m.exchange, m.key, m.message_id, m.text) for m in seen.messages} == {
         ("delay.exchange", "order.created", "m-1", "hello")
     }
     (parked,) = applied.take("target.dlq")
+    assert (parked.exchange, parked.key) == ("delay.exchange", "delay.park.target.dlq")
+    assert parked.headers["delay-origin"] == {"exchange": "delay.exchange", "key": "order.created"}
     assert parked.headers["delay-parked"] == "gave up after 16 retries: RuntimeError: no luck"
     assert [each["attempt"] for each in parked.headers["delay-history"]] == list(range(17))
     assert {each["reason"] for each in parked.headers["delay-history"]} == {"RuntimeError: no luck"}
@@ -128,7 +84,7 @@ def test_what_a_handler_may_say(applied: Rabbit, topology: TopologyFile) -> None
         "nonsense": "yes",
     }
     seen = Seen(lambda message: answers[message.text] if not message.attempt else DONE)
-    with running(applied, topology, {"target": seen}):
+    with running(applied.url, topology.path, {"target": seen}):
         publish(applied, topology, *answers)
         seen.await_count(9)
         applied.await_ready("target.dlq", 1)
@@ -157,7 +113,7 @@ def test_what_a_handler_may_say(applied: Rabbit, topology: TopologyFile) -> None
 def test_policies_by_name(applied: Rabbit, topology: TopologyFile, policy: str, levels: list[str]) -> None:
     """They replace what the file says."""
     seen = Seen(lambda message: RETRY if message.attempt < 3 else DONE)
-    with running(applied, topology, {"target": (seen, {"policy": policy})}):
+    with running(applied.url, topology.path, {"target": (seen, {"policy": policy})}):
         publish(applied, topology, "hello")
         seen.await_count(4)
 
@@ -167,7 +123,7 @@ def test_policies_by_name(applied: Rabbit, topology: TopologyFile, policy: str, 
 def test_a_retry_keeps_to_itself(applied: Rabbit, topology: TopologyFile) -> None:
     """Copies, an expiration and a user id of the author neither lead it astray nor end its wait."""
     seen = Seen(lambda message: RETRY if not message.attempt else DONE)
-    with running(applied, topology, {"target": (seen, {"policy": "fixed 200ms"})}):
+    with running(applied.url, topology.path, {"target": (seen, {"policy": "fixed 200ms"})}):
         with applied.channel() as channel:
             channel.basic_publish(
                 "orders",
@@ -196,7 +152,7 @@ def test_two_retries_of_one_key_do_not_meet(rabbit: Rabbit, topology: TopologyFi
     text = TOPOLOGY + "  other: {levels: [20ms], max: 3, park: other.dlq}\n"
     assert rabbit.delayctl("apply", topology.write(text), "--yes").code == 0
     failing, content = Seen(lambda message: RETRY if message.attempt < 4 else DONE), Seen()
-    with running(rabbit, topology, {"target": failing, "other": content}):
+    with running(rabbit.url, topology.path, {"target": failing, "other": content}):
         publish(rabbit, topology, "hello")
         failing.await_count(5)
 
@@ -204,10 +160,21 @@ def test_two_retries_of_one_key_do_not_meet(rabbit: Rabbit, topology: TopologyFi
     assert [message.attempt for message in content.messages] == [0]
 
 
+def test_a_parking_queue_of_ones_own_choice(applied: Rabbit, topology: TopologyFile) -> None:
+    """One that the topology does not park in is reached by its name."""
+    seen = Seen(lambda _: Park("broken"))
+    with running(applied.url, topology.path, {"target": (seen, {"park": "plain"})}):
+        publish(applied, topology, "hello")
+        applied.await_ready("plain", 1)
+
+    (parked,) = applied.take("plain")
+    assert (parked.exchange, parked.key, parked.headers["delay-parked"]) == ("", "plain", "broken")
+
+
 def test_a_queue_without_retries_gives_back(applied: Rabbit, topology: TopologyFile) -> None:
     """The broker keeps the message, and offers it again a little later."""
     seen = Seen(lambda message: RETRY if not message.redelivered else DONE)
-    with running(applied, topology, {"plain": seen}):
+    with running(applied.url, topology.path, {"plain": seen}):
         applied.publish("", "plain", "hello")
         seen.await_count(2)
 
@@ -225,7 +192,7 @@ def test_workers_work_side_by_side(applied: Rabbit, topology: TopologyFile) -> N
             assert release.wait(20)
 
     seen = Seen(work)
-    with running(applied, topology, {"target": seen}, workers=2, prefetch=10):
+    with running(applied.url, topology.path, {"target": seen}, workers=2, prefetch=10):
         publish(applied, topology, "slow", *(str(number) for number in range(300)))
         seen.await_count(301)
         until(lambda: applied.queue("target").get("messages_unacknowledged") == 1, 15)
@@ -242,7 +209,7 @@ def test_a_handler_that_hangs_does_not_hold_up_the_end(applied: Rabbit, topology
         release.wait(30)
 
     seen = Seen(hang)
-    with running(applied, topology, {"target": seen}, workers=1, stop_within_s=0.5) as consumer:
+    with running(applied.url, topology.path, {"target": seen}, workers=1, stop_within_s=0.5) as consumer:
         publish(applied, topology, "one", "two")
         seen.await_count(1)
         started = time.monotonic()
@@ -259,7 +226,7 @@ def test_a_queue_that_disappears_and_comes_back(
     """The other queues are served on; when it is back, so is its consumer."""
     monkeypatch.setattr("delayctl.consumers.consumer._LOOK_AGAIN_AFTER_S", 0.5)
     plain, target = Seen(), Seen()
-    with running(applied, topology, {"plain": plain, "target": target}):
+    with running(applied.url, topology.path, {"plain": plain, "target": target}):
         applied.publish("", "plain", "before")
         plain.await_count(1)
         applied.api("DELETE", "queues/{vhost}/target")
@@ -281,7 +248,7 @@ def test_reconnects_to_any_of_the_brokers(applied: Rabbit, topology: TopologyFil
             "amqp://guest:guest@127.0.0.1:1/",
             parts._replace(netloc=f"guest:guest@127.0.0.1:{proxy.port}").geturl(),
         ]
-        with running(applied, topology, {"plain": seen}, url=url):
+        with running(url, topology.path, {"plain": seen}):
             applied.publish("", "plain", "one")
             seen.await_count(1)
             proxy.cut()

@@ -48,33 +48,37 @@ def test_everything_done_by_hand_is_named_and_what_is_safe_is_repaired(rabbit: R
 
     assert planned.code == 2
     assert "+ binding orders.exchange → [order.created] delay.15m.exchange" in planned.out
-    assert "-/+ queue delay.1m.queue\n        x-max-length: 10 → 1000000" in planned.out
+    switched = "… level 1m: delay.1m.queue empties by itself (0 messages now, up to 1m), then it is declared anew"
+    assert f"{switched}\n        x-max-length: 10 → 1000000" in planned.out
     assert (
         "! queue delay.5m.queue: policy shorter (priority 0) changes what it does\n        message-ttl: 1000 (1s) → 300000 (5m)"
         in planned.out
     )
     assert "fix: narrow the pattern of policy shorter, or remove it: rabbitmqctl clear_policy" in planned.out
-    assert "Plan: 1 to add, 0 to change, 1 to replace, 0 to delete. 1 refused." in planned.out
+    summary = "Plan: 5 to add, 0 to change, 0 to replace, 1 to delete. 1 refused. 1 queue to wait for, up to 2m."
+    assert summary in planned.out
     assert applied.code == 3
-    assert applied.out.endswith("Applied: 1 added, 0 changed, 1 replaced, 0 deleted, 1 refused.\n")
+    assert applied.out.endswith("Applied: 6 added, 0 changed, 1 replaced, 5 deleted, 1 refused.\n")
     after = rabbit.definitions()
     assert {kind: after[kind] for kind in ("exchanges", "queues", "bindings")} == {
         kind: before[kind] for kind in ("exchanges", "queues", "bindings")
     }
 
 
-def test_a_queue_with_waiting_messages_is_not_replaced(rabbit: Rabbit, file: str) -> None:
-    """The number of messages and the way to insist are told; nothing is touched."""
+def test_a_queue_with_waiting_messages_is_not_replaced_before_they_have_left(rabbit: Rabbit, file: str) -> None:
+    """The number of messages and how long it takes are told, and who can't wait may insist."""
     redeclare(rabbit, "delay.5m.queue", message_ttl=300_000, max_length=10, dead_letter_exchange="delay.exchange")
     rabbit.publish("delay.5m.exchange", "order.created", "a", "b", "c")
 
-    refused = rabbit.delayctl("apply", file, "--yes")
+    begun = rabbit.delayctl("apply", file, "--yes")
     kept = rabbit.ready("delay.5m.queue")
     insisted = rabbit.delayctl("apply", file, "--yes", "--accept-loss", "delay.5m.queue")
 
-    assert refused.code == 1
-    assert "! queue delay.5m.queue: holds 3 messages that would be lost" in refused.out
-    assert "or give --accept-loss delay.5m.queue" in refused.out
+    assert begun.code == 3
+    waits = "  level 5m: delay.5m.queue empties by itself (3 messages now, up to 5m), then it is declared anew\n"
+    assert (
+        f"is done yet:\n{waits}Go on with the same command at any time; --wait does it all, up to 10m.\n" in begun.out
+    )
     assert (kept, insisted.code) == (3, 0)
     assert rabbit.queue("delay.5m.queue")["arguments"]["x-max-length"] == 1_000_000
 
@@ -85,7 +89,7 @@ def test_a_quorum_queue_with_messages_is_not_replaced(rabbit: Rabbit, file: str)
     redeclare(rabbit, "delay.5m.queue", **arguments)
     rabbit.publish("delay.5m.exchange", "order.created", "a")
 
-    refused = rabbit.delayctl("apply", file, "--yes")
+    begun = rabbit.delayctl("apply", file, "--yes")
     with rabbit.channel() as channel:
         channel.queue_purge("delay.5m.queue")
     repaired = None
@@ -94,8 +98,8 @@ def test_a_quorum_queue_with_messages_is_not_replaced(rabbit: Rabbit, file: str)
         if repaired.code == 0:
             break
 
-    assert refused.code == 1
-    assert "holds 1 message that would be lost" in refused.out
+    assert begun.code == 3
+    assert "delay.5m.queue empties by itself (1 message now, up to 5m)" in begun.out
     assert repaired is not None
     assert repaired.code == 0
     assert rabbit.queue("delay.5m.queue")["type"] == "classic"
@@ -175,8 +179,8 @@ def test_a_level_that_still_holds_messages_stays_until_it_is_empty(
         second = rabbit.delayctl("apply", smaller, "--yes")
 
     assert (first.code, kept) == (3, 1)
-    assert "! queue delay.15m.queue: holds 1 message that would be lost" in first.out
-    assert "! queue orders.timeout.queue: 1 waiting message may still need it" in first.out
+    assert "… delay.15m.queue empties by itself (1 message now, up to 15m), then it is removed" in first.out
+    assert "- queue orders.timeout.queue  later" in first.out
     assert second.code == 0
     assert "delay.15m.queue" not in [queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")]
 
@@ -254,7 +258,7 @@ def test_a_message_that_somebody_holds_without_acking_keeps_its_queue(rabbit: Ra
         ran = rabbit.delayctl("destroy", file, "--yes")
 
     assert ran.code == 3
-    assert "! queue delay.5m.queue: holds 1 message that would be lost" in ran.out
+    assert "… delay.5m.queue empties by itself (1 message now, up to 5m), then it is removed" in ran.out
     rabbit.await_ready("delay.5m.queue", 1)
 
 

@@ -203,7 +203,7 @@ retry:
     assert "\nprefix: shop.\n" in text
     assert "levels:" in text
     assert "    key: [order.created, order.paid]\n    delay: slow\n" in text
-    assert "# Keys of retries (shop.delay.retry.orders.queue)" in text
+    assert "# Keys of retries (shop.delay.park.orders.parked, shop.delay.retry.orders.queue): after" in text
 
 
 def test_an_odd_corner_of_everything(made: HandMade, tmp_path: Path) -> None:

@@ -1,4 +1,10 @@
-"""The damage that lint foretells, on a real broker: each failing file is applied all the same, and messages are sent."""
+"""The damage that lint foretells, on a real broker: each failing file is applied all the same, and messages are sent.
+
+What needs a broker of its own is in tests/faults: memory that fills (D207, D208), a restart (D402), a node that is lost
+(D210). Of the bugs that D403 tells of, those of 3.10.8 are shown here, and that they are gone from 4.3; others are of
+releases that no test here runs on (before 3.10, 3.10.0 to 3.10.4, 3.13.0 to 3.13.2, 4.3.0), or take luck to be met: that
+at-least-once dead-lettering stops for good was seen where a hundred of its processes died within a second.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -8,7 +14,8 @@ from typing import Any
 import pika
 import pika.exceptions
 import pytest
-from delayctl.topology.version_bugs import parse_version
+from delayctl.topology.ladder import headers_for
+from delayctl.topology.version import Version, parse_version
 
 from testbed.wait import until
 from tests.conftest import TopologyFile
@@ -279,6 +286,45 @@ def test_d212_a_full_target_loses_what_comes_out(rabbit: Rabbit) -> None:
     assert rabbit.ready("delay.300ms.queue") == 0
 
 
+def test_d214_a_full_step_loses_what_comes_from_a_longer_one(rabbit: Rabbit) -> None:
+    """Its publisher was told that it is safe; one that publishes to the full step is told that it is not."""
+    assert bring(rabbit, "D214").code == 0
+    rabbit.put_policy("full", "^delay.any.00.queue$", max_length=0)
+    rabbit.await_effective("delay.any.00.queue", {"max-length": 0})
+
+    with rabbit.channel() as channel:
+        climbs = [pika.BasicProperties(headers=dict(headers_for(units))) for units in (3, 1)]
+        channel.basic_publish("delay.any.exchange", "order.created", b"lost", climbs[0])
+        with pytest.raises(pika.exceptions.NackError):
+            channel.basic_publish("delay.any.exchange", "order.created", b"refused", climbs[1])
+    rabbit.publish("delay.exchange", "order.unknown", "control")
+    rabbit.await_ready("delay.any.01.queue", 0)
+
+    assert bodies(rabbit, "orders.queue") == []
+    assert bodies(rabbit, "delay.unrouted.queue") == ["control"]
+
+
+def test_d215_shards_keep_no_order_among_each_other(rabbit: Rabbit) -> None:
+    """All arrive, those of each queue in their order; one queue beside another, another order."""
+    assert bring(rabbit, "D215").code == 0
+    sent = [f"{number:03}" for number in range(200)]
+
+    with rabbit.channel() as channel:
+        for name in sent:
+            properties = pika.BasicProperties(message_id=str(uuid.uuid4()))
+            channel.basic_publish("delay.300ms.exchange", "order.created", name.encode(), properties)
+    rabbit.await_ready("orders.timeout.queue", len(sent))
+    arrived = rabbit.take("orders.timeout.queue")
+
+    by_queue: dict[str, list[str]] = {}
+    for message in arrived:
+        by_queue.setdefault(message.headers["x-death"][0]["queue"], []).append(message.body)
+    assert sorted(by_queue) == ["delay.300ms.1.queue", "delay.300ms.2.queue", "delay.300ms.3.queue"]
+    assert all(bodies == sorted(bodies) for bodies in by_queue.values())
+    assert sorted(message.body for message in arrived) == sent
+    assert [message.body for message in arrived] != sent
+
+
 REFUSED = {
     "type: quorum, arguments: {x-max-priority: 5}",
     "arguments: {x-max-priority: 256}",
@@ -434,16 +480,66 @@ def test_d402_transient_messages_are_counted(rabbit: Rabbit, topology: TopologyF
     assert "1 of 2 messages waiting in delay.5m.queue are transient: a restart of the broker loses them" in answer
 
 
+def has_bug(rabbit: Rabbit, *, mended: Version) -> bool:
+    """Whether this broker is older than the release that mends a bug."""
+    version = parse_version(rabbit.api("GET", "overview")["rabbitmq_version"])
+    assert version is not None
+    return version < mended
+
+
 def test_d403_bugs_of_this_release_are_told(rabbit: Rabbit, topology: TopologyFile) -> None:
     """A quorum level that overflows is touched by one before 4.2.1, and by none after 4.3.3."""
     file = topology.write("version: 1\ndelay: {levels: [5m], queue: {type: quorum}}\n")
-    version = parse_version(rabbit.api("GET", "overview")["rabbitmq_version"])
-    assert version is not None
 
     found = rabbit.delayctl("validate", file, "--live")
 
-    assert ("D403" in found.out) is (version < (4, 2, 1))
+    assert ("D403" in found.out) is has_bug(rabbit, mended=(4, 2, 1))
     assert found.code == 0
+
+
+def test_d403_what_overflows_together_leaves_backwards(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Before 4.2.1, where a quorum queue has to let several go at once."""
+    file = topology.write(
+        "version: 1\ndelay: {levels: [1h], queue: {type: quorum, max_length: 10}}\n"
+        "routes:\n  - {key: reminder, delay: 1h, to: reminders.queue}\n"
+    )
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    found = rabbit.delayctl("validate", file, "--live")
+    sent = [f"m{number}" for number in range(10)]
+    rabbit.publish("delay.1h.exchange", "reminder", *sent)
+
+    rabbit.put_policy("shorter", "^delay\\.1h", max_length=2)
+    rabbit.await_ready("reminders.queue", 8)
+
+    is_backwards = has_bug(rabbit, mended=(4, 2, 1))
+    assert bodies(rabbit, "reminders.queue") == (sent[7::-1] if is_backwards else sent[:8])
+    assert ("lets them out in the wrong order" in found.out) is is_backwards
+
+
+def test_d403_at_least_once_back_to_the_same_queue_blocks_it(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Before 3.11.20 and 3.12.2: 32 rejected messages come back, and then no more of them leave."""
+    file = topology.write(
+        "version: 1\ndelay: none\nexchanges: {again: {type: fanout}}\nqueues:\n  log: {}\n  wait:\n    type: quorum\n"
+        "    arguments: {x-message-ttl: 3600000, x-max-length: 1000000, x-overflow: reject-publish,\n"
+        "      x-dead-letter-exchange: again, x-dead-letter-strategy: at-least-once}\n"
+        "routes:\n  - {from: again, to: wait}\n  - {from: again, to: log}\n"
+        "lint: {ignore: [{rule: D103, reason: what is rejected comes back on purpose}]}\n"
+    )
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    found = rabbit.delayctl("validate", file, "--live")
+    rabbit.publish("", "wait", *(str(number) for number in range(40)))
+
+    with rabbit.channel() as channel:
+        for _ in range(40):
+            got, _, _ = channel.basic_get("wait")
+            assert got is not None
+            channel.basic_reject(got.delivery_tag or 0, requeue=False)
+    is_blocked = has_bug(rabbit, mended=(3, 12, 2))
+    rabbit.await_ready("log", 32 if is_blocked else 40)
+    until(lambda: rabbit.queue("wait").get("messages_dlx") == (40 if is_blocked else 0), 30)
+
+    assert rabbit.ready("log") == (32 if is_blocked else 40)
+    assert ("and never done with, which blocks the queue" in found.out) is is_blocked
 
 
 @pytest.fixture
@@ -471,6 +567,24 @@ def test_d404_a_user_without_rights_can_not_publish(rabbit: Rabbit, topology: To
     assert refused.value.reply_code == 403
     assert f"user {stranger} can't write delay.5m.exchange and 1 more, as a publisher has to" in found.out
     assert (found.code, granted.code) == (1, 0)
+
+
+def test_d407_what_waits_is_kept_in_memory(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Before 3.12, unless the level is lazy; later nothing is said, as it is on disk in any case."""
+    file = topology.write("version: 1\ndelay: {levels: {1h: {}, 2h: {lazy: true}}}\n")
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    for level in ("1h", "2h"):
+        rabbit.publish(f"delay.{level}.exchange", "reminder", *map(str, range(10)))
+
+    found = rabbit.delayctl("validate", file, "--live").out
+
+    is_old = has_bug(rabbit, mended=(3, 12, 0))
+    assert ("keeps what waits in delay.1h.queue in memory" in found) is is_old
+    assert "delay.2h.queue" not in found
+    if is_old:
+        until(lambda: rabbit.queue("delay.1h.queue").get("messages_ram") == 10, 30, what="the queue's statistics")
+        until(lambda: rabbit.queue("delay.2h.queue").get("messages") == 10, 30, what="the lazy queue's statistics")
+        assert rabbit.queue("delay.2h.queue")["messages_ram"] == 0
 
 
 def test_live_lint_follows_ways_that_only_the_broker_knows(rabbit: Rabbit, topology: TopologyFile) -> None:

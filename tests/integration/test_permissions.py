@@ -16,10 +16,11 @@ from pika.adapters.blocking_connection import BlockingChannel
 from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.support.commands import Ran, delayctl
+from tests.support.consuming import Seen, raise_, running
 from tests.support.rabbit import Rabbit
 
 FILE = """version: 1
-delay: {levels: [200ms, 400ms]}
+delay: {levels: {200ms: {}, 400ms: {shards: 2}}}
 exchanges:
   orders.exchange: {type: topic}
   legacy.exchange: {existing: true}
@@ -198,19 +199,38 @@ def test_a_consumer(rabbit: Rabbit, file: str, users: Callable[..., User]) -> No
         publish(channel, "delay.200ms.exchange", "delay.retry.orders.queue", "again")
         channel.basic_ack(tag)
         tag = await_message(channel, "orders.queue")
-        publish(channel, "", "orders.parked", "parked")
+        publish(channel, "delay.exchange", "delay.park.orders.parked", "parked")
         channel.basic_ack(tag)
 
     assert [message.body for message in rabbit.take("orders.parked")] == ["parked"]
     assert rabbit.ready("orders.queue") == 0
-    # The default exchange is what parking needs: it leads to every queue. All others are closed.
-    for exchange in ("delay.400ms.exchange", "delay.exchange", "orders.exchange", "legacy.exchange", *OTHER_WAYS[:-1]):
+    for exchange in ("delay.400ms.exchange", "orders.exchange", "legacy.exchange", *OTHER_WAYS):
         assert not consumer.may_publish(exchange, "order.created"), exchange
     for queue in set(QUEUES) - {"orders.queue"}:
         assert consumer.is_refused("basic_get", queue), queue
         assert consumer.is_refused("basic_consume", queue, print), queue
         assert consumer.is_refused("queue_purge", queue), queue
     assert_makes_and_removes_nothing(consumer)
+
+
+def test_a_delay_consumer_needs_no_more(
+    rabbit: Rabbit, file: str, topology: TopologyFile, users: Callable[..., User]
+) -> None:
+    """As a consumer it retries and parks, and looks whether all is there; a topic permission leaves it that key alone."""
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    consumer = users("consumer")
+    grant(rabbit, file, consumer)
+    gate = {"exchange": "delay.exchange", "write": r"^delay\.park\.orders\.parked$", "read": "^$"}
+    rabbit.api("PUT", f"topic-permissions/{{vhost}}/{consumer.name}", gate)
+    seen = Seen(raise_)
+
+    with running(consumer.url + quote(rabbit.vhost, safe=""), topology.path, {"orders.queue": seen}):
+        rabbit.publish("orders.exchange", "order.created", "hello")
+        rabbit.await_ready("orders.parked", 1)
+
+    assert [message.attempt for message in seen.messages] == [0, 1, 2]
+    assert not consumer.may_publish("delay.exchange", "order.created")
+    assert rabbit.delayctl("permissions", file, "--check", "--user", consumer.name).code == 0
 
 
 def await_message(channel: BlockingChannel, queue: str) -> int:
@@ -230,14 +250,14 @@ def await_message(channel: BlockingChannel, queue: str) -> int:
 @pytest.mark.parametrize(
     "delay",
     [
-        "{levels: [200ms, 400ms], queue: {max_length: 88}}",
-        "{levels: [200ms, 400ms], queue: {max_length: 88}, settings: policy}",
-        "{levels: [200ms, 400ms], queue: {max_length: 88, profile: safe}}",
+        "{levels: {200ms: {}, 400ms: {shards: 2}}, queue: {max_length: 88}}",
+        "{levels: {200ms: {}, 400ms: {shards: 2}}, queue: {max_length: 88}, settings: policy}",
+        "{levels: {200ms: {}, 400ms: {shards: 2}}, queue: {max_length: 88, profile: safe}}",
     ],
 )
 def test_an_operator(rabbit: Rabbit, file: str, topology: TopologyFile, users: Callable[..., User], delay: str) -> None:
     """Applies, changes, plans and destroys the topology, and touches nothing outside of it."""
-    text = topology.path.read_text().replace("{levels: [200ms, 400ms]}", delay)
+    text = topology.path.read_text().replace("{levels: {200ms: {}, 400ms: {shards: 2}}}", delay)
     topology.write(text)
     operator = users("operator", tags="policymaker")
     grant(rabbit, file, operator)
@@ -254,6 +274,47 @@ def test_an_operator(rabbit: Rabbit, file: str, topology: TopologyFile, users: C
     rabbit.publish("orders.exchange", "order.created", "still works")
     rabbit.await_ready("orders.queue", 1)
     assert len(rabbit.take("orders.queue")) == 1
+    assert operator.delayctl("destroy", file, "--yes").code == 0
+    assert rabbit.definitions() == before
+
+
+def test_an_operator_over_amqp_alone(
+    rabbit: Rabbit, file: str, topology: TopologyFile, users: Callable[..., User]
+) -> None:
+    """It may look for what it has to look for, and is told where a level has another number of queues."""
+    operator = users("operator")
+    grant(rabbit, file, operator)
+
+    applied = [operator.delayctl("apply", file, "--yes", "--no-management") for _ in range(2)]
+    topology.write(topology.path.read_text().replace("400ms: {shards: 2}", "400ms: {}"))
+    grant(rabbit, file, operator)
+    joined = operator.delayctl("apply", file, "--yes", "--no-management")
+
+    assert [ran.code for ran in applied] == [0, 0], applied[0].err + applied[1].err
+    assert (joined.code, "exchange delay.400ms.spread.exchange is on the broker" in joined.err) == (1, True), joined.err
+    rabbit.publish("orders.exchange", "order.created", "works")
+    rabbit.await_ready("orders.queue", 1)
+
+
+def test_an_operator_puts_a_delay_into_a_live_way(
+    rabbit: Rabbit, file: str, topology: TopologyFile, users: Callable[..., User]
+) -> None:
+    """The exchanges that stand between for a moment are among the rights; the way of others is put back in the end."""
+    old = '{from: legacy.exchange, key: "old.#", delay: 400ms, to: legacy.queue}'
+    new = '{from: legacy.exchange, key: "#", delay: 400ms, to: legacy.queue, replaces: true}'
+    topology.write(topology.path.read_text().replace(old, new))
+    operator = users("operator", tags="policymaker")
+    grant(rabbit, file, operator)
+    before = rabbit.definitions()
+
+    applied = operator.delayctl("apply", file, "--yes")
+    rabbit.publish("legacy.exchange", "old.key", "waits")
+    is_direct = rabbit.ready("legacy.queue")
+    rabbit.await_ready("legacy.queue", 1)
+    rabbit.take("legacy.queue")
+
+    assert "moved way legacy.exchange [#]: legacy.queue ⇒ delay.400ms.exchange" in applied.out
+    assert (applied.code, is_direct) == (0, 0)
     assert operator.delayctl("destroy", file, "--yes").code == 0
     assert rabbit.definitions() == before
 
@@ -310,7 +371,7 @@ class TestCheckAndApply:
         applied = rabbit.delayctl("permissions", file, "--apply", "--yes", "--user", consumer.name)
 
         assert ran.code == 1
-        assert "lacks write on amq.default, orders.parked" in ran.out
+        assert "lacks write on orders.parked" in ran.out
         assert "read .* also takes" in ran.out
         assert "names that nobody has yet" in ran.out
         assert (applied.code, "Every user has what it needs and no more." in applied.out) == (0, True)
@@ -398,3 +459,32 @@ class TestCheckAndApply:
         assert ran.code == 1
         assert f"bytes for user '{consumer.name}': RabbitMQ 4.3 takes 1,024 at most" in ran.err
         assert "Traceback" not in ran.err
+
+
+LADDER = """version: 1
+delay: {any: {unit: 50ms, steps: 3}}
+routes:
+  - {key: bill.sent, delay: any, to: billing.queue}
+permissions:
+  PUBLISHER: publisher
+  OPERATOR: operator
+"""
+
+
+def test_the_ladder(rabbit: Rabbit, topology: TopologyFile, users: Callable[..., User]) -> None:
+    """An operator makes it; a publisher reaches its door, and no step behind it."""
+    text = LADDER
+    for role in ("publisher", "operator"):
+        text = text.replace(role.upper(), f"{role}-{rabbit.vhost}")
+    file = topology.write(text)
+    operator, publisher = users("operator", "policymaker"), users("publisher")
+    for user in (operator, publisher):
+        grant(rabbit, file, user)
+
+    applied = operator.delayctl("apply", file, "--yes")
+    published = publisher.delayctl("publish", file, "--key", "bill.sent", "--delay", "350ms", "x")
+
+    assert (applied.code, published.code) == (0, 0), applied.err + published.err
+    rabbit.await_ready("billing.queue", 1)
+    for exchange in ("delay.any.02.exchange", "delay.any.02.gate.exchange"):
+        assert not publisher.may_publish(exchange, "bill.sent"), exchange

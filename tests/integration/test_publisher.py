@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 import trustme
 from delayctl.publishers.choice import NoSuchDelay
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import (
     Nacked,
     NotConfirmed,
@@ -24,7 +25,6 @@ from delayctl.publishers.errors import (
 )
 from delayctl.publishers.frames import Properties
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.publishers.window import Delivery
 from delayctl.topology.access import Tls, access_from
 from delayctl.topology.errors import (
     AuthenticationFailed,

@@ -8,12 +8,14 @@ from typing import Any
 import pika.exceptions
 import pytest
 
+from testbed.cluster import private_nodes
+from testbed.needs import needed
 from testbed.wait import until
-from tests.conftest import TopologyFile
+from tests.conftest import TopologyFile, fresh_vhost
 from tests.support.commands import delayctl
 from tests.support.rabbit import Rabbit
 
-# Figures are renewed every five seconds, and what follows from them takes some renewals.
+# Figures are renewed every second here, by default every five, and what follows from them takes some renewals.
 SOON = 60
 
 FILE = """\
@@ -131,6 +133,24 @@ def test_messages_wait(applied: Applied) -> None:
     assert all(age["source"] == "samples" and age["at_most_ms"] <= 75_000 for age in levels(answer, "oldest"))
     assert levels(answer, "fullness") == [0.0, 0.0]
     assert [early["at_least"] for early in levels(answer, "early")] == [0, 0]
+
+
+def test_a_broker_with_settings_of_its_own(topology: TopologyFile) -> None:
+    """Its figures come every five seconds, as they do by default, and tell the same in the end."""
+    with (
+        needed(private_nodes(1, settings=["collect_statistics_interval = 5000"])) as [node],
+        fresh_vhost(node.broker) as rabbit,
+    ):
+        assert "5000" in node.rabbitmqctl("eval", "application:get_env(rabbit, collect_statistics_interval).")
+        assert rabbit.delayctl("apply", topology.write(FILE), "--yes").code == 0
+        watched = Watched(rabbit, str(topology.path))
+        with published(rabbit, "delay.1h.exchange", "delay.2h.exchange", count=24):
+            code, answer = watched.until(
+                lambda a: levels(a, "waiting") == [24, 24] and levels(a, "rate_in") == [0.4, 0.4], "24 in each level"
+            )
+
+    assert (code, answer["healthy"]) == (0, True)
+    assert levels(answer, "rate_out") == [0.0, 0.0]
 
 
 def test_what_came_in_and_is_not_there_has_left(applied: Applied) -> None:

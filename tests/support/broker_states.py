@@ -9,7 +9,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, Topology, freeze_arguments
 from delayctl.topology.record import Record
-from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec, RouteSpec, Spec, Target, WaitSpec
+from delayctl.topology.spec import ExchangeSpec, LadderSpec, LevelSpec, QueueSpec, RouteSpec, Spec, Target, WaitSpec
 from hypothesis import strategies as st
 
 from tests.support.examples import live_of
@@ -42,6 +42,9 @@ _waits = st.builds(
 )
 
 
+_ladders = st.builds(LadderSpec, st.just(Duration(1_000)), st.integers(1, 3), _waits)
+
+
 @st.composite
 def topologies(draw: st.DrawFn) -> Topology:
     """Any topology of a few levels, exchanges, queues and routes; all that it calls existing has a fixed type."""
@@ -54,6 +57,7 @@ def topologies(draw: st.DrawFn) -> Topology:
     return expand(
         Spec(
             levels=tuple(LevelSpec(name, Duration.parse(name), draw(_waits)) for name in levels),
+            ladder=draw(st.none() | _ladders),
             settings=draw(st.sampled_from(("arguments", "policy"))),
             exchanges=tuple(
                 ExchangeSpec(

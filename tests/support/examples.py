@@ -9,7 +9,19 @@ from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Exchange, Overflow, Queue, QueueType, Settings, Topology
 from delayctl.topology.plan import Plan
 from delayctl.topology.record import record_of
-from delayctl.topology.spec import ExchangeSpec, LevelSpec, QueueSpec, RouteSpec, SettingsHome, Spec, Target, WaitSpec
+from delayctl.topology.spec import (
+    ExchangeSpec,
+    LevelSpec,
+    QueueSpec,
+    RetrySpec,
+    RouteSpec,
+    SettingsHome,
+    Spec,
+    Target,
+    WaitSpec,
+)
+
+from tests.support.memory_broker import VERSION
 
 ORDERS = ExchangeSpec("orders.exchange")
 ORDERS_QUEUE = QueueSpec("orders.queue")
@@ -27,6 +39,7 @@ def shop(
     exchanges: tuple[ExchangeSpec, ...] = (ORDERS,),
     queues: tuple[QueueSpec, ...] = (ORDERS_QUEUE,),
     routes: tuple[RouteSpec, ...] = (ORDERS_ROUTE,),
+    retries: tuple[RetrySpec, ...] = (),
 ) -> Topology:
     """A small shop: orders wait five minutes, then reach their queue."""
     wait = WaitSpec(type, max_length, max_bytes, overflow)
@@ -37,6 +50,7 @@ def shop(
             exchanges=exchanges,
             queues=queues,
             routes=routes,
+            retries=retries,
         )
     )
 
@@ -47,6 +61,7 @@ def live_of(topology: Topology, backlog: Mapping[str, int] | None = None) -> Liv
     exchanges = (Exchange(r.name, r.type or "topic") for r in existing if r.kind == "exchange")
     queues = (Queue(r.name, Settings(type=r.type)) for r in existing if r.kind == "queue")
     return Live(
+        VERSION,
         exchanges={exchange.name: exchange for exchange in (*topology.exchanges, *exchanges)},
         queues={queue.name: queue for queue in (*topology.queues, *queues)},
         bindings=frozenset(topology.bindings),
@@ -58,4 +73,4 @@ def live_of(topology: Topology, backlog: Mapping[str, int] | None = None) -> Liv
 
 def first_plan(topology: Topology) -> Plan:
     """The plan for an empty virtual host."""
-    return diff(topology, Live())
+    return diff(topology, Live(VERSION))

@@ -1,10 +1,12 @@
 """A broker in memory: the behaviour of RabbitMQ that carrying out a plan relies on, and a way to break it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from delayctl.topology.arguments import ALTERNATE_EXCHANGE
+from delayctl.topology.effective import alternate_in_force
 from delayctl.topology.errors import Refused
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Kind, Policy, Queue
@@ -13,6 +15,9 @@ from delayctl.topology.record import Record
 
 class Died(BaseException):
     """The process that was applying is gone; nothing of ours catches it."""
+
+
+VERSION = "4.3.6"  # One that is able to do all that a file may ask for.
 
 
 @dataclass
@@ -26,6 +31,7 @@ class MemoryBroker:
     operator_policies: tuple[Policy, ...] = ()
     records: dict[str, Record] = field(default_factory=dict)
     backlog: dict[str, Backlog] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)  # The nodes of queues that were declared on a certain one.
     journal: list[tuple[str, str]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)  # Queues that were deleted together with messages.
     watch: Callable[["MemoryBroker"], None] = lambda _: None
@@ -48,6 +54,7 @@ class MemoryBroker:
     def live(self, *, prefix: str = "") -> Live:
         """The state as it is read, every queue counted."""
         return Live(
+            VERSION,
             exchanges=dict(self.exchanges),
             queues=dict(self.queues),
             bindings=frozenset(self.bindings),
@@ -61,6 +68,10 @@ class MemoryBroker:
         """Raise at this call, counted from 1 and from now, instead of doing it."""
         self._breaks[len(self.journal) + call] = error
 
+    def mend(self) -> None:
+        """Break no more, where a call to break at was not reached."""
+        self._breaks.clear()
+
     def declare(self, resource: Exchange | Queue) -> None:
         """Declare an exchange or a queue; 406 where it is there and different."""
         with self._call("declare", resource.name):
@@ -70,6 +81,11 @@ class MemoryBroker:
             else:
                 there = self.queues.setdefault(resource.name, resource)
                 _check_equivalent(_checked_of_queue(there), _checked_of_queue(resource), f"queue {there.name}")
+
+    def declare_at(self, queue: Queue, node: str) -> None:
+        """Declare a queue, and note where."""
+        self.declare(queue)
+        self.places[queue.name] = node
 
     def bind(self, binding: Binding) -> None:
         """Make a binding; 404 where one of its ends is missing."""
@@ -105,6 +121,20 @@ class MemoryBroker:
             self.backlog.pop(queue.name, None)
             self.bindings = {binding for binding in self.bindings if not binding.touches("queue", queue.name)}
 
+    def settled(self, queues: Sequence[Queue]) -> frozenset[str]:
+        """The queues that hold nothing."""
+        return frozenset(queue.name for queue in queues if not self.backlog.get(queue.name, Backlog(0)).messages)
+
+    def await_cover(self, binding: Binding, policy: str) -> None:
+        """Refused where the policy is not the one in force, or something else is bound to the exchange."""
+        with self._call("await_cover", policy):
+            exchange = self.exchanges[binding.source]
+            alternate = alternate_in_force(exchange, self.policies.values())
+            leads_to = dict(self.policies[policy].definition)[ALTERNATE_EXCHANGE]
+            beside = [b for b in self.bindings if b.source == binding.source and b != binding]
+            if alternate != leads_to or beside:
+                raise Refused(f"{policy} does not lead round", code=406)
+
     def put_policy(self, policy: Policy) -> None:
         """Set a policy."""
         with self._call("put_policy", policy.name):
@@ -122,6 +152,15 @@ class MemoryBroker:
                 self.records.pop(prefix, None)
             else:
                 self.records[prefix] = record
+
+    def count(self, queue: str) -> int:
+        """How many messages a queue holds."""
+        return self.backlog.get(queue, Backlog(0)).messages
+
+    def let_pass(self) -> None:
+        """Nothing is under way in memory."""
+        with self._call("let_pass", ""):
+            pass
 
     @contextmanager
     def _call(self, name: str, subject: str) -> Iterator[None]:

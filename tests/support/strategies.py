@@ -1,16 +1,23 @@
 """Hypothesis strategies for valid topologies: whatever they make, a file can say."""
 
+from dataclasses import replace
+
 from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.duration import MAX_TTL_MS, Duration
+from delayctl.topology.ladder import DEFAULT_STEPS, most_steps
 from delayctl.topology.model import EXCHANGE_TYPES, OVERFLOWS, QUEUE_TYPES, Arguments, Kind, freeze_arguments
-from delayctl.topology.names import MAX_NAME_BYTES, Names
+from delayctl.topology.names import ANY, MAX_NAME_BYTES, Names, rung_name
+from delayctl.topology.parse_retry import SET_BY_RETRY
 from delayctl.topology.parse_routes import X_MATCHES
 from delayctl.topology.rate import Rate
 from delayctl.topology.spec import (
+    LONGEST_BROKER_WAIT,
     ROCKETMQ_LEVELS,
     ROLES,
+    BrokerWaits,
     ExchangeSpec,
     GrantSpec,
+    LadderSpec,
     LevelSpec,
     QueueSpec,
     RetrySpec,
@@ -21,6 +28,7 @@ from delayctl.topology.spec import (
     Spec,
     Target,
     WaitSpec,
+    all_steps,
 )
 from hypothesis import strategies as st
 
@@ -129,11 +137,21 @@ routing_keys = (_words | st.sampled_from(["", "#", "*.created", "order.#", *AWKW
 def waits(draw: st.DrawFn) -> WaitSpec:
     """How a delay queue keeps what waits."""
     limits = st.none() | st.sampled_from([1, 1_000_000]) | st.integers(1, MAX_INTEGER)
-    rate = draw(st.none() | rates)
+    rate, shards = draw(st.none() | rates), draw(st.just(1) | st.integers(2, 3))
     if draw(st.booleans()):
-        return WaitSpec("quorum", draw(limits), draw(limits), "reject-publish", at_least_once=True, expected_rate=rate)
+        return WaitSpec(
+            "quorum",
+            draw(limits),
+            draw(limits),
+            "reject-publish",
+            at_least_once=True,
+            shards=shards,
+            expected_rate=rate,
+        )
     kind, overflow = draw(st.sampled_from(QUEUE_TYPES)), draw(st.sampled_from(OVERFLOWS))
-    return WaitSpec(kind, draw(limits), draw(limits), overflow, expected_rate=rate)
+    return WaitSpec(
+        kind, draw(limits), draw(limits), overflow, lazy=draw(st.booleans()), shards=shards, expected_rate=rate
+    )
 
 
 _own_level_names = st.text(
@@ -154,6 +172,14 @@ def levels(draw: st.DrawFn) -> tuple[LevelSpec, ...]:
             named = {str(ttl): ttl for ttl in named.values()}
     made = [LevelSpec(name, ttl, draw(wait)) for name, ttl in named.items()]
     return tuple(sorted(made, key=lambda level: (level.ttl, level.name)))
+
+
+@st.composite
+def ladders(draw: st.DrawFn) -> LadderSpec:
+    """A ladder, seldom longer than a few steps: each is three objects and as many bindings."""
+    unit = draw(durations)
+    steps = draw(st.integers(1, min(4, most_steps(unit))) | st.just(min(DEFAULT_STEPS, most_steps(unit))))
+    return LadderSpec(unit, steps, replace(draw(waits()), expected_rate=None, shards=1))
 
 
 _values = st.text(max_size=20) | st.sampled_from(AWKWARD) | st.integers(-MAX_INTEGER, MAX_INTEGER) | st.booleans()
@@ -210,12 +236,18 @@ def queues(draw: st.DrawFn, name: str) -> QueueSpec:
 
 @st.composite
 def routes(
-    draw: st.DrawFn, levels: tuple[LevelSpec, ...], exchanges: tuple[ExchangeSpec, ...], queues: tuple[QueueSpec, ...]
+    draw: st.DrawFn,
+    levels: tuple[LevelSpec, ...],
+    exchanges: tuple[ExchangeSpec, ...],
+    queues: tuple[QueueSpec, ...],
+    *,
+    has_ladder: bool,
 ) -> RouteSpec:
-    """A route between these objects; without levels it needs an exchange to come from."""
-    anywhere = st.none() if levels else st.nothing()
+    """A route between these objects; without delays it needs an exchange to come from."""
+    anywhere = st.none() if levels or has_ladder else st.nothing()
     source = draw(anywhere | st.sampled_from(exchanges)) if exchanges else None
-    level = draw(st.sampled_from(levels).map(lambda level: level.name)) if levels else None
+    delays = [level.name for level in levels] + ([ANY] if has_ladder and source is None else [])
+    level = draw(st.sampled_from(delays)) if delays else None
     targets = tuple(draw(st.lists(_targets(exchanges, queues), min_size=1, max_size=3, unique=True)))
     circles = source is not None and Target("exchange", source.name) in targets
     if source and (circles or draw(st.booleans())):
@@ -245,21 +277,35 @@ def retries(
     draw: st.DrawFn, levels: tuple[LevelSpec, ...], queues: tuple[QueueSpec, ...], prefix: str
 ) -> tuple[RetrySpec, ...]:
     """Retries of some of these queues, parked in others."""
-    keys = {queue.name: Names(prefix).retry_key(queue.name) for queue in queues}
-    able = [name for name, key in keys.items() if fits(key) and PATTERN_WORDS.isdisjoint(key.split("."))]
-    retried = draw(st.lists(st.sampled_from(able), max_size=2, unique=True)) if able and len(queues) > 1 else []
-    return tuple(draw(_retries_of(name, levels, queues)) for name in retried)
+    able = [queue for queue in queues if _is_a_key(Names(prefix).retry_key(queue.name))]
+    parks = [queue.name for queue in queues if _is_a_key(Names(prefix).park_key(queue.name))]
+    retried = draw(st.lists(st.sampled_from(able), max_size=2, unique=True)) if able and len(parks) > 1 else []
+    return tuple(draw(_retries_of(queue, levels, parks)) for queue in retried)
+
+
+def _is_a_key(key: str) -> bool:
+    return fits(key) and PATTERN_WORDS.isdisjoint(key.split("."))
 
 
 @st.composite
-def _retries_of(draw: st.DrawFn, queue: str, levels: tuple[LevelSpec, ...], queues: tuple[QueueSpec, ...]) -> RetrySpec:
-    park = draw(st.sampled_from([other.name for other in queues if other.name != queue]))
+def _retries_of(draw: st.DrawFn, queue: QueueSpec, levels: tuple[LevelSpec, ...], parks: list[str]) -> RetrySpec:
+    park = draw(st.sampled_from([other for other in parks if other != queue.name]))
+    is_settled = any(name in SET_BY_RETRY for name, _ in queue.arguments)
+    if queue.type == "quorum" and not queue.existing and not is_settled and draw(st.booleans()):
+        return RetrySpec(queue.name, (), park, draw(_broker_waits()))
     known = [level.name for level in levels]
     rocketmq = tuple(ROCKETMQ_LEVELS.split()[2:])
     if draw(st.booleans()) and set(rocketmq) <= set(known):
-        return RetrySpec(queue, (rocketmq + rocketmq[-1:] * 4)[: draw(st.integers(1, 20))], park)
+        return RetrySpec(queue.name, (rocketmq + rocketmq[-1:] * 4)[: draw(st.integers(1, 20))], park)
     waits = draw(st.lists(st.sampled_from(known), min_size=1, max_size=4))
-    return RetrySpec(queue, tuple(waits + waits[-1:] * draw(st.integers(0, 20))), park)
+    return RetrySpec(queue.name, tuple(waits + waits[-1:] * draw(st.integers(0, 20))), park)
+
+
+@st.composite
+def _broker_waits(draw: st.DrawFn) -> BrokerWaits:
+    step, most = draw(st.integers(1, LONGEST_BROKER_WAIT.ms)), draw(st.sampled_from((1, 16, 1000)))
+    longest = draw(st.none() | st.integers(step, LONGEST_BROKER_WAIT.ms))
+    return BrokerWaits(Duration(step), Duration(longest) if longest else all_steps(Duration(step), most), most)
 
 
 @st.composite
@@ -269,13 +315,17 @@ def grants(
     exchanges: tuple[ExchangeSpec, ...],
     queues: tuple[QueueSpec, ...],
     prefix: str,
+    *,
+    has_ladder: bool,
 ) -> tuple[GrantSpec, ...]:
     """Roles of some users, held to what the file has, or not."""
     own = Names(prefix)
+    delays = [level.name for level in levels] + ([ANY] if has_ladder else [])
     able: dict[Role, list[str]] = {
-        "publisher": [exchange.name for exchange in exchanges] + [own.entrance(level.name) for level in levels],
-        "consumer": [queue.name for queue in queues] + ([own.unrouted_queue()] if levels else []),
+        "publisher": [exchange.name for exchange in exchanges] + [own.entrance(delay) for delay in delays],
+        "consumer": [queue.name for queue in queues] + ([own.unrouted_queue()] if delays else []),
         "operator": [],
+        "verifier": [],
     }
     users = draw(st.lists(labels, max_size=3, unique=True))
     roles = [draw(st.sampled_from(ROLES)) for _ in users]
@@ -297,26 +347,34 @@ silences = st.builds(
 def specs(draw: st.DrawFn) -> Spec:
     """A whole file, with delays or without."""
     made = draw(levels()) if draw(st.integers(0, 4)) else ()
+    ladder = draw(st.none() | ladders())
+    has_delays = bool(made or ladder)
     prefix = draw(st.just("") | names.filter(lambda prefix: fits(prefix, 100)))
     own = Names(prefix)
-    taken = {own.exit(), own.unrouted_exchange(), own.unrouted_queue(), own.lock()}
-    taken |= {name(level.name) for level in made for name in (own.entrance, own.delay_queue)}
+    taken = {own.exit(), own.unrouted_exchange(), own.unrouted_queue(), own.lock(), own.cancellations()}
+    waits = [level.name for level in made] + [rung_name(step) for step in range(ladder.steps if ladder else 0)]
+    taken |= {name(wait) for wait in waits for name in (own.entrance, own.delay_queue)}
+    taken |= {own.entrance(ANY), *map(own.gate, range(ladder.steps if ladder else 0))}
     free = st.lists(names.filter(lambda name: name not in taken), max_size=4, unique=True).map(sorted)
     listed_exchanges = tuple(draw(exchanges(name)) for name in draw(free))
     listed_queues = tuple(draw(queues(name)) for name in draw(free))
-    has_ways = bool(listed_exchanges or (listed_queues and made))
-    ways = st.lists(routes(made, listed_exchanges, listed_queues), max_size=3, unique=True)
+    has_ways = bool(listed_exchanges or (listed_queues and has_delays))
+    ways = st.lists(
+        routes(made, listed_exchanges, listed_queues, has_ladder=ladder is not None), max_size=3, unique=True
+    )
     return Spec(
         levels=made,
         vhost=draw(st.none() | labels),
         prefix=prefix,
-        settings=draw(st.sampled_from(HOMES)) if made else "arguments",
-        policy_priority=draw(st.just(10) | st.integers(-1000, 1000)) if made else 10,
+        settings=draw(st.sampled_from(HOMES)) if has_delays else "arguments",
+        policy_priority=draw(st.just(10) | st.integers(-1000, 1000)) if has_delays else 10,
         exchanges=listed_exchanges,
         queues=listed_queues,
         routes=tuple(draw(ways)) if has_ways else (),
         retries=draw(retries(made, listed_queues, prefix)) if made else (),
-        grants=draw(grants(made, listed_exchanges, listed_queues, prefix)),
+        grants=draw(grants(made, listed_exchanges, listed_queues, prefix, has_ladder=ladder is not None)),
         silences=tuple(draw(st.lists(silences, max_size=2, unique=True))),
         memory=draw(st.none() | sizes),
+        ladder=ladder,
+        cancel=draw(st.booleans()) if made else False,
     )

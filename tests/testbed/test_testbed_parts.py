@@ -11,7 +11,7 @@ from testbed.cache import cache_folder, cached
 from testbed.compose import unpacked_compose
 from testbed.leftovers import is_abandoned, labels
 from testbed.node import configuration, environment, lay_out
-from testbed.ports import LOOPBACK, free_ports, is_free
+from testbed.ports import CANDIDATES, LOOPBACK, free_ports, is_free, share
 from testbed.server import Server, unpacked_server
 
 
@@ -34,6 +34,14 @@ def test_ports_are_different_and_free() -> None:
 
     assert len(set(ports)) == 20
     assert all(is_free(port) for port in ports)
+
+
+def test_processes_of_a_split_run_look_for_ports_apart() -> None:
+    """No port is in two shares, and one process alone has them all."""
+    shares = [share(f"gw{number}") for number in range(12)]
+
+    assert [port for each in shares for port in each] == list(CANDIDATES)
+    assert share("") == CANDIDATES
 
 
 def test_a_port_in_use_is_not_free() -> None:
@@ -104,6 +112,15 @@ def test_nodes_of_a_cluster_know_each_other(tmp_path: Path) -> None:
     for number, node in enumerate(nodes, start=1):
         line = f"cluster_formation.classic_config.nodes.{number} = {node.name}\n"
         assert all(line in configuration(each, nodes) for each in nodes)
+
+
+def test_a_node_is_told_what_a_test_adds(tmp_path: Path) -> None:
+    """After the settings that all nodes have, so that it wins."""
+    [node] = lay_out(tmp_path, 1)
+
+    text = configuration(node, [node], ["disk_free_limit.absolute = 1GB"])
+
+    assert text == configuration(node, [node]) + "disk_free_limit.absolute = 1GB\n"
 
 
 def test_unpacked_erlang_can_be_anywhere(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from testbed.apt import without
+from testbed.apt import undemanding, without
 from testbed.sources import Source, debian_mirror, parse_deb822, parse_list, system_sources
 
 DEB822 = """# A comment.
@@ -92,3 +92,10 @@ def test_packages_to_be_fetched_anew_are_struck_from_the_installed_ones() -> Non
     status = "Package: erlang-base\nVersion: 1\n\nPackage: libc6\nVersion: 2\n\nPackage: socat\nVersion: 3\n\n"
 
     assert without(status, ("erlang-", "socat")) == "Package: libc6\nVersion: 2\n\n"
+
+
+def test_what_installed_packages_ask_of_others_is_left_out() -> None:
+    """One that stands on a package to be fetched anew would otherwise keep apt from fetching anything."""
+    status = "Package: maven\nPre-Depends: a\nDepends: java,\n b (>= 2)\nVersion: 3\nBreaks: c\nProvides: d\n\n"
+
+    assert undemanding(status) == "Package: maven\nVersion: 3\nProvides: d\n\n"

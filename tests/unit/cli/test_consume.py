@@ -27,6 +27,7 @@ class TestText:
         [
             ({"due_ms": None}, "12:30:15.019  no due time  order.created"),
             ({"due_ms": NOON + 5012}, "5,000 ms early"),
+            ({"parked": "gave up\x1b[31m"}, "parked: gave up\\x1b[31m  id m-1"),
             ({"due_ms": NOON + 12 - 3_600_000}, "1h late"),
             ({"attempt": 3}, "order.created  retry 3  id"),
             ({"redelivered": True}, "order.created  redelivered  id"),

@@ -109,8 +109,8 @@ def test_parking_of_retries_is_parking(file: str) -> None:
         ),
         (("--level", "2m"), 1, "there is no level '2m'"),
         (("--level", "nonsense"), 1, "fix: name one of 1m, 5m, 15m"),
-        ((), 64, "say where the message is published"),
-        (("--exchange", "a", "--level", "1m"), 64, "give --exchange or --level, not both"),
+        ((), 64, "say once where it is published"),
+        (("--exchange", "a", "--level", "1m"), 64, "say once where it is published"),
         (("--level", "1m", "--key", "ä" * 128), 64, "--key has 256 bytes"),
         (("--level", "1m", "--header", "kind"), 64, "--header 'kind' is not NAME=VALUE"),
         (("--level", "1m", "--header", "=3"), 64, "--header '=3' is not NAME=VALUE"),
@@ -216,7 +216,7 @@ def test_the_examples_of_the_help_run_on_a_new_file(tmp_path: Path, monkeypatch:
     lines = (line.strip() for line in delayctl("explain", "--help").out.splitlines())
     examples = [shlex.split(line)[1:] for line in lines if line.startswith("delayctl explain")]
 
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         if "--live" not in example:
             assert delayctl(*example).code == 0, example
@@ -301,3 +301,35 @@ def test_a_hostile_network_is_told_within_bounds() -> None:
     assert text[-1] == "There are more copies than could be followed: dead-letter exchanges lead to each other."
     assert "\x1b" not in "".join(text)
     assert data["complete"] is False
+
+
+LADDER = """
+version: 1
+delay: {levels: [15m], any: {unit: 1m, steps: 8}}
+routes:
+  - {key: "reminder.#", delay: any, to: reminders.queue}
+"""
+
+
+def test_any_delay_is_told_step_by_step(topology: TopologyFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the times added up."""
+    topology.write(LADDER)
+    monkeypatch.chdir(topology.path.parent)
+
+    ran = delayctl("explain", "topology.yaml", "--delay", "1h29m30s", "--key", "reminder.4711")
+
+    check_golden("explain_any.txt", ran.out)
+    assert ran.code == 0
+
+
+def test_a_delay_that_is_a_level_goes_there(topology: TopologyFile) -> None:
+    """As publishers choose it; and one that nothing waits is refused."""
+    file = topology.write(LADDER)
+
+    level = answer(delayctl("explain", file, "--delay", "15m", "--key", "reminder.1", "--output", "json"))
+    beyond = delayctl("explain", file, "--delay", "5h", "--key", "reminder.1")
+    wrong = delayctl("explain", file, "--delay", "soon", "--key", "reminder.1")
+
+    assert (level["exchange"], level["total_ms"]) == ("delay.15m.exchange", 900_000)
+    assert (beyond.code, beyond.err.splitlines()[0]) == (1, "Error: 5h is beyond the ladder, which ends at 4h15m")
+    assert (wrong.code, wrong.err.splitlines()[1]) == (64, "  fix: write it as 500ms, 10s, 1m30s, 2h or 1d")

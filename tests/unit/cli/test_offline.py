@@ -174,6 +174,7 @@ def test_validate_answers_programs() -> None:
         {
             "valid": True,
             "levels": {"1m": 60_000},
+            "ladder": None,
             "exchanges": ["delay.1m.exchange", "delay.exchange", "delay.unrouted.exchange"],
             "queues": ["delay.1m.queue", "delay.unrouted.queue"],
             "bindings": 2,

@@ -40,7 +40,7 @@ def test_for_an_administrator(file: str) -> None:
 
 
 def test_roles_where_no_user_is_named(file: str) -> None:
-    """All three, with placeholders."""
+    """All of them, with placeholders."""
     Path(file).write_text(FILE, encoding="utf-8")
 
     ran = delayctl("permissions", file, "--vhost", "my shop")

@@ -11,8 +11,8 @@ from delayctl.cli import publish_lines as module
 from delayctl.cli.message_lines import Outgoing, read_line
 from delayctl.cli.progress import Progress, bar
 from delayctl.cli.publish_lines import LinesResult, publish_lines, result_json, result_text
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import ConnectionLost, NotConfirmed, PublisherClosed, Unroutable
-from delayctl.publishers.window import Delivery
 from delayctl.topology.errors import DelayctlError
 
 

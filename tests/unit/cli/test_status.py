@@ -12,6 +12,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures, Node, Samples, Statistics
 from delayctl.topology.live import Live
 from delayctl.topology.model import Policy, Queue, Topology, freeze_arguments
+from delayctl.topology.parse import read_spec
 from delayctl.topology.spec import ROCKETMQ_LEVELS, LevelSpec, QueueSpec, Spec, WaitSpec
 from delayctl.topology.status import Facts, Status, status_of
 from delayctl.topology.verdict import verdict
@@ -37,16 +38,25 @@ def busy(waiting: int, per_second: int) -> Figures:
     return Figures(waiting, 0, consumers=0, state="running", published=published, lengths=lengths)
 
 
-def status(desired: Topology, live: Live, figures: dict[str, Figures], parks: tuple[str, ...] = ()) -> Status:
-    """A status with these figures, and zeros elsewhere."""
+def facts(desired: Topology, live: Live, figures: dict[str, Figures], parks: tuple[str, ...] = ()) -> Facts:
+    """What a status with these figures is made of, and zeros elsewhere."""
     idle = {name: replace(busy(0, 0), consumers=1 if name == "orders.queue" else 0) for name in live.queues}
     statistics = Statistics({**idle, **figures}, (Node("rabbit@here"),))
-    found = status_of(Facts(desired, parks, diff(desired, live), live, statistics))
-    return replace(found, version="4.3.6")
+    return Facts(desired, parks, diff(desired, live), live, statistics)
+
+
+def status(desired: Topology, live: Live, figures: dict[str, Figures]) -> Status:
+    """A status with these figures, and zeros elsewhere."""
+    return replace(status_of(facts(desired, live, figures)), version="4.3.6")
 
 
 def eventful() -> Status:
     """A bit of everything."""
+    return replace(status_of(eventful_facts()), version="4.3.6")
+
+
+def eventful_facts() -> Facts:
+    """What it is made of."""
     desired = shop("1m 5m 15m 1h 2h", max_length=600)
     live = live_of(desired)
     queues = {name: queue for name, queue in live.queues.items() if name != "delay.2h.queue"}
@@ -61,7 +71,7 @@ def eventful() -> Status:
         "orders.dlq": Figures(1, 0),
         "orders.queue": Figures(12, 0, consumers=0),
     }
-    return status(desired, replace(live, queues=queues, policies=(theirs,)), figures, parks=("orders.dlq",))
+    return facts(desired, replace(live, queues=queues, policies=(theirs,)), figures, parks=("orders.dlq",))
 
 
 def shown(found: Status) -> str:
@@ -146,3 +156,27 @@ class TestJson:
 def test_help_has_examples() -> None:
     """Each of them can be run as it is."""
     assert "delayctl status topology.yaml --output json | jq" in delayctl("status", "--help").out
+
+
+def test_steps_of_the_ladder_that_nothing_waits_at_share_a_line() -> None:
+    """The others have one of their own; programs get all of them."""
+    text = "version: 1\ndelay: {levels: [5m], any: {steps: 12}}\n"
+    desired = expand(read_spec(text, {}, file="topology.yaml"))
+    live = live_of(desired)
+    live = replace(live, queues={name: queue for name, queue in live.queues.items() if name != "delay.any.11.queue"})
+
+    idle = status(desired, live_of(desired), {})
+    found = status(desired, live, {"delay.any.03.queue": busy(7, 1)})
+
+    assert "any: 12 steps of the ladder, with nothing in it" in shown(idle)
+    lines = shown(found).splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith("any")] == [
+        ["any.03", "7"],
+        ["any.11", "missing"],
+        ["any:", "10"],
+    ]
+    assert "any: 10 more steps of the ladder, with nothing in it" in lines
+    assert [level["level"] for level in status_json(found, ())["levels"]] == [
+        "5m",
+        *(f"any.{step:02}" for step in range(12)),
+    ]

@@ -7,6 +7,7 @@ import click
 import pytest
 from delayctl.cli.views import (
     applied_text,
+    left_text,
     outcome_text,
     outcomes_json,
     plan_json,
@@ -71,6 +72,20 @@ class TestPlan:
     def test_an_eventful_plan(self) -> None:
         """Every symbol, differences, refusals with their fix, warnings, and the summary."""
         check_golden("plan_eventful.txt", shown(eventful()))
+
+    def test_a_plan_to_change_a_level(self) -> None:
+        """What is done now, what has to be waited for, and how long."""
+        plan = diff(shop(max_length=20, levels="5m"), live_of(shop("5m"), {"delay.5m.queue": 3}))
+        check_golden("plan_switch.txt", shown(plan))
+
+    def test_what_is_left_is_told_at_the_end(self) -> None:
+        """And how to go on."""
+        plan = diff(shop(max_length=20, levels="5m"), live_of(shop("5m"), {"delay.5m.queue": 3}))
+        assert left_text(plan, source="topology.yaml") == (
+            "Not all of topology.yaml is done yet:\n"
+            "  level 5m: delay.5m.queue empties by itself (3 messages now, up to 5m), then it is declared anew\n"
+            "Go on with the same command at any time; --wait does it all, up to 10m."
+        )
 
     def test_a_plan_to_destroy(self) -> None:
         """What goes, and what can't go yet."""
@@ -228,7 +243,10 @@ class TestJson:
                     "name": "delay.1m.queue",
                     "durable": True,
                     "auto_delete": False,
-                    "arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": "delay.exchange"},
+                    "arguments": {
+                        "x-queue-type": "classic",
+                        "x-dead-letter-exchange": "delay.exchange",
+                    },
                 },
             ),
             (

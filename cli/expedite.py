@@ -1,0 +1,174 @@
+"""The command that delivers now what waits."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+from delayctl.cli import exit_codes
+from delayctl.cli.host import Host, host_for
+from delayctl.cli.moved_views import NOT_MEANT, code_of
+from delayctl.cli.moving import Order, Result, carry_out, rate_from, result_json, result_text
+from delayctl.cli.options import (
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+    topology_argument,
+)
+from delayctl.cli.returning import returning
+from delayctl.cli.views import to_json_text
+from delayctl.consumers.homes import Onward, Stays
+from delayctl.consumers.inbox import Delivery
+from delayctl.consumers.message import Message
+from delayctl.consumers.sighting import Unreadable, Wanted, sighted
+from delayctl.publishers.contract import without_deaths, without_steps
+from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.expand import expand
+from delayctl.topology.model import Topology
+from delayctl.topology.names import ANY
+from delayctl.topology.wording import did_you_mean, quoted, shorten
+
+_SCAN = 10_000
+
+
+@click.command(
+    short_help="Deliver now what waits.",
+    epilog="""\b
+Examples:
+  delayctl expedite topology.yaml --level 15m --all --dry-run
+  delayctl expedite topology.yaml --level 15m --all --rate 500/s
+  delayctl expedite topology.yaml --level 15m --id order-4711
+  delayctl expedite topology.yaml --level 15m --key order.* --scan 100000
+""",
+)
+@topology_argument
+@click.option("--level", "levels", multiple=True, metavar="NAME", help="Where they wait; any is the whole ladder.")
+@click.option("--all", "is_all", is_flag=True, help="All that waits there.")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="The message with this id; may be repeated.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="PATTERN", help="Those with this key, or order.*; may be repeated."
+)
+@click.option(
+    "--scan", type=click.IntRange(min=1), help="Look for --id and --key among the first so many.  [default: 10000]"
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Deliver no more than so many messages.")
+@click.option("--rate", metavar="RATE", help="Deliver no more than this, such as 200/s.")
+@click.option("--disturb", is_flag=True, help="Look for them also where that changes the order of what waits.")
+@click.option("--dry-run", is_flag=True, help="Say what would be delivered, and leave everything in its place.")
+@output_option
+@template_options
+@connection_options
+def expedite(*, topology: str, output: str, **options: Any) -> int:
+    """Take what waits at a level of TOPOLOGY out of its delay, and deliver it now, in order, each once confirmed.
+
+    To get at a message behind others, those before it are held for a moment: they can't expire meanwhile, and are put
+    back in their places. --all holds nothing back. Cut off at any moment, run it again: nothing is lost, and what
+    arrives twice carries the same message id.
+    """
+    taken = {
+        name: options.pop(name)
+        for name in ("levels", "is_all", "ids", "keys", "scan", "limit", "rate", "dry_run", "disturb")
+    }
+    _check(taken)
+    connection, spec = connection_from(options), spec_from(topology, options)
+    host, desired = host_for(connection, connection.vhost_for(spec)), expand(spec)
+    search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])))
+    results = [
+        _expedite(host, queue, desired, search, taken)
+        for queue in _queues(desired, taken["levels"])
+        if not search.is_over()
+    ]
+    if output == "json":
+        click.echo(to_json_text({"queues": list(map(result_json, results)), "not_found": sorted(search.missing)}))
+    else:
+        click.echo("\n".join([*map(result_text, results), *_missing(search)]))
+    return max(
+        [code_of(result.moved) for result in results] + [exit_codes.FAILED if search.missing else exit_codes.DONE]
+    )
+
+
+@dataclass
+class _Search:
+    """What is to be delivered, and what of it was not found yet."""
+
+    exit: str
+    wanted: Wanted
+    missing: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.missing = set(self.wanted.ids)
+
+    def is_over(self) -> bool:
+        """Whether all that was named is found; what was not named never is."""
+        return bool(self.wanted.ids) and not self.missing
+
+    def decide(self, came: Delivery) -> Onward | Stays:
+        """To the exit, with the key that it carries: as if its time were up."""
+        try:
+            seen = sighted(came)
+        except Unreadable as error:
+            return Stays(f"its headers can't be read: {error}", "it comes out by itself when its time is up")
+        if not self.wanted.wants(seen, 0):
+            return NOT_MEANT
+        self.missing.discard(seen.message_id or "")
+        headers = without_steps(without_deaths(seen.headers))
+        properties = replace(Message.of(came).properties, headers=headers, expiration=None, user_id=None)
+        return Onward(self.exit, came.key, f"{self.exit} with key {shorten(came.key)}", properties)
+
+
+def _expedite(host: Host, queue: str, desired: Topology, search: _Search, taken: dict[str, Any]) -> Result:
+    scan = None if taken["is_all"] else taken["scan"] or _SCAN
+    given_back = returning(host, queue, {each.name: each.settings.type for each in desired.queues}.get(queue))
+    if not given_back.keeps_place and not (taken["is_all"] and not taken["dry_run"]) and not taken["disturb"]:
+        raise DelayctlError(
+            "what is held to get at others would not be put back in its place: quorum queues of this broker put it behind "
+            "the others, where it would wait too long",
+            where=queue,
+            fix="take all that waits there (--all), or say --disturb to do it all the same",
+        )
+    order = Order(
+        host,
+        queue,
+        search.decide,
+        desired.exit,
+        taken["dry_run"],
+        rate_from(taken["rate"]),
+        taken["limit"],
+        "Expedited",
+        "Would expedite",
+        scan=scan,
+        is_search=bool(search.wanted.ids),
+        is_over=search.is_over,
+        returning=given_back,
+    )
+    return carry_out(order)
+
+
+def _check(taken: dict[str, Any]) -> None:
+    if not taken["levels"]:
+        raise BadOption("which level is meant?", fix="name it with --level 15m; delayctl pending shows what waits")
+    named = bool(taken["ids"] or taken["keys"])
+    if named == taken["is_all"]:
+        raise BadOption("give either --all, or --id and --key", fix="--all takes all that waits there")
+    if taken["is_all"] and taken["scan"]:
+        raise BadOption("--scan is for --id and --key: --all looks at all that waits", fix="leave out --scan")
+
+
+def _queues(desired: Topology, levels: tuple[str, ...]) -> list[str]:
+    """The queues of the levels that were named; of a level with several all of them, for the ladder those of all of its steps."""
+    by_name = {wait.name: [*wait.queues] for wait in (*desired.wholes, *desired.waits)}
+    if desired.ladder:
+        by_name[ANY] = [rung.queue for rung in reversed(desired.rungs)]
+    for level in levels:
+        if level not in by_name:
+            what = f"there is no level {quoted(level)}{did_you_mean(level, by_name)}"
+            raise BadOption(what, fix=f"use one of: {', '.join(by_name)}")
+    return list(dict.fromkeys(queue for level in levels for queue in by_name[level]))
+
+
+def _missing(search: _Search) -> list[str]:
+    if not search.missing:
+        return []
+    names = ", ".join(quoted(name) for name in sorted(search.missing)[:10])
+    return [f"Not found: {names}. It may be out already, at another level, or behind what was looked at (--scan)."]

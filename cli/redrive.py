@@ -1,0 +1,103 @@
+"""The command that moves parked messages back to where they belong."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+from delayctl.cli.host import Host, host_for
+from delayctl.cli.moved_views import NOT_MEANT, code_of
+from delayctl.cli.moving import Order, carry_out, rate_from, result_json, result_text
+from delayctl.cli.options import (
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+    topology_argument,
+)
+from delayctl.cli.views import to_json_text
+from delayctl.cli.wanted import wanted_from, wanted_options
+from delayctl.consumers.homes import Homes, Known, Onward, Stays
+from delayctl.consumers.inbox import Delivery
+from delayctl.consumers.mover import Decide
+from delayctl.consumers.sighting import Sighting, Unreadable, sighted
+from delayctl.topology.errors import BadOption
+from delayctl.topology.expand import expand
+from delayctl.topology.routing import Network
+from delayctl.topology.spec import Spec
+from delayctl.topology.wording import quoted
+
+
+@click.command(
+    short_help="Move parked messages back to where they belong.",
+    epilog="""\b
+Examples:
+  delayctl redrive topology.yaml --queue orders.timeout.dlq --dry-run
+  delayctl redrive topology.yaml --queue orders.timeout.dlq --rate 200/s
+  delayctl redrive topology.yaml --queue orders.timeout.dlq --where key=order.* --where reason=timeout --older-than 1h
+  delayctl redrive topology.yaml --queue delay.unrouted.queue          # what had no route, once it has one
+  delayctl redrive topology.yaml --queue mails.dlq --to mails.again.queue --limit 10
+""",
+)
+@topology_argument
+@click.option("--queue", metavar="NAME", help="The queue to empty.  [default: the one parking queue of the file]")
+@click.option("--to", metavar="QUEUE", help="Move them to this queue instead.")
+@click.option("--origin", is_flag=True, help="Publish each to the exchange, and with the key, that it first came by.")
+@wanted_options
+@click.option("--limit", type=click.IntRange(min=1), help="Move no more than so many messages.")
+@click.option("--rate", metavar="RATE", help="Move no more than this, such as 200/s or 5000/m.")
+@click.option("--keep-attempts", is_flag=True, help="Go on counting retries where they ended, instead of at 0.")
+@click.option("--dry-run", is_flag=True, help="Say what would be moved, and put everything back into its place.")
+@output_option
+@template_options
+@connection_options
+def redrive(*, topology: str, queue: str | None, output: str, **options: Any) -> int:
+    """Move what is parked in a queue of TOPOLOGY back to the queue where it failed, each message once confirmed.
+
+    A message is taken out of the parking queue only when the broker has confirmed the new one. Cut off at any moment,
+    run it again: nothing is lost, and what arrives twice carries the same message id.
+    """
+    to, by_origin, keep = (options.pop(name) for name in ("to", "origin", "keep_attempts"))
+    if to is not None and by_origin:
+        raise BadOption("--to and --origin exclude each other", fix="leave out one of them")
+    wanted = wanted_from(*(options.pop(name) for name in ("where", "older_than", "newer_than")))
+    is_dry, limit, rate = options.pop("dry_run"), options.pop("limit"), rate_from(options.pop("rate"))
+    connection, spec = connection_from(options), spec_from(topology, options)
+    host, known = host_for(connection, connection.vhost_for(spec)), Known.of(spec)
+    name = queue or _only_parking_queue(known)
+    network = network_of(host, spec) if name == known.unrouted and to is None else None
+    homes = Homes(known, network, to, by_origin, keep)
+    exit = known.exit if spec.has_delays else ""
+    decide = decision(homes, wanted.wants)
+    result = carry_out(Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive"))
+    click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
+    return code_of(result.moved)
+
+
+def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
+    """What becomes of each message; `wants` says, with the present time, whether it is meant at all."""
+
+    def decide(came: Delivery) -> Onward | Stays:
+        try:
+            seen = sighted(came)
+        except Unreadable as error:
+            return Stays(f"its headers can't be read: {error}", "take it with another client")
+        now_ms = time.time_ns() // 1_000_000
+        return homes.of(came, seen, now_ms) if wants(seen, now_ms) else NOT_MEANT
+
+    return decide
+
+
+def _only_parking_queue(known: Known) -> str:
+    if len(known.parks) == 1:
+        return next(iter(known.parks))
+    names = [*sorted(known.parks), known.unrouted]
+    raise BadOption("which queue is meant?", fix=f"name it with --queue: {', '.join(map(quoted, names))}")
+
+
+def network_of(host: Host, spec: Spec) -> Network:
+    """What is on the broker: what still has no route would come back to where it is, confirmed and all."""
+    assert host.management is not None
+    desired = expand(spec)
+    return Network.of_live(host.management.read(spec.prefix, [exchange.name for exchange in desired.exchanges]))

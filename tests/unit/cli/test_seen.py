@@ -1,0 +1,32 @@
+"""What is read from the headers of a parked message."""
+
+from typing import Any
+
+import pytest
+from delayctl.cli.seen import seen_of
+from delayctl.topology.examination import Seen
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, Seen("k")),
+        ({"x-death": [{"queue": "delay.1m.queue", "reason": "expired"}]}, Seen("k", waited_in="delay.1m.queue")),
+        (
+            {"delay-parked": "gave up", "delay-origin": {"exchange": "e", "key": "order.created"}},
+            Seen("k", "gave up", first_key="order.created"),
+        ),
+        (
+            {"x-death": [{"queue": "work", "reason": "delivery_limit", "routing-keys": ["order.created"]}]},
+            Seen("k", "tried too often in work", first_key="order.created"),
+        ),
+        ({"x-death": "odd", "delay-parked": 3, "delay-origin": "odd"}, Seen("k")),
+        ({"x-death": [], "delay-origin": {"key": 3}}, Seen("k")),
+        ({"x-death": ["odd"]}, Seen("k")),
+        ({"x-death": [{"reason": "expired"}]}, Seen("k")),
+    ],
+    ids=["nothing", "expired", "parked", "by the broker", "odd types", "empty", "odd death", "no queue"],
+)
+def test_headers_are_read_with_care(headers: dict[str, Any], expected: Seen) -> None:
+    """As far as they make sense, and no further."""
+    assert seen_of("k", headers) == expected
