@@ -2,8 +2,10 @@
 PYTHON := .venv/bin/python
 # As root, where no Docker engine answers, the tests start one of their own for as long as they run.
 export DELAYCTL_START_DOCKER ?= 1
+# Tests mostly wait for brokers: three processes, each with brokers of its own, whatever the number of cores.
+SPLIT := -n 3
 
-.PHONY: help demo test lint types conformance bench bench-perftest clean
+.PHONY: alerts docs reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 
 help:           ## Show what there is.
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -13,11 +15,50 @@ demo: .venv/ready  ## Watch a delayed message on a real RabbitMQ.
 
 test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
 	$(PYTHON) -m testbed prepare
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest $(SPLIT)
 
 faults: .venv/ready  ## The fault tests at length: each broker is killed 20 times.
 	$(PYTHON) -m testbed prepare
 	DELAYCTL_FAULTS_KILLS=20 $(PYTHON) -m pytest tests/faults
+
+switches: .venv/ready  ## 100 changes of delay queues under load, and 20 kills, on both brokers.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_SWITCHES=100 DELAYCTL_SWITCH_KILLS=20 $(PYTHON) -m pytest tests/faults/test_switch.py
+
+insertions: .venv/ready  ## Delays put into live ways and taken out again under load, 50 times, on both brokers.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_INSERTIONS=50 $(PYTHON) -m pytest tests/integration/test_insertion.py
+
+ladder: .venv/ready  ## 2,000 random delays through a ladder, on both brokers: how late.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_LADDER_MESSAGES=2000 $(PYTHON) -m pytest tests/integration/test_ladder.py -k own_delay
+
+redrive: .venv/ready  ## 100,000 parked messages are redriven, killed twice.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_REDRIVE_MESSAGES=100000 $(PYTHON) -m pytest tests/faults/test_redrive_killed.py
+
+alerts: .venv/ready  ## Check and play the alert rules with Prometheus' promtool.
+	$(PYTHON) -m pytest tests/unit/test_observability.py tests/testbed/test_testbed_promtool.py
+
+pictures: .venv/ready  ## Draw the pictures of the documentation anew.
+	$(PYTHON) -m examples.pictures
+
+reference: .venv/ready  ## Write the reference of the documentation anew, from the code.
+	$(PYTHON) -m examples.reference
+
+docs: .venv/ready  ## Build the documentation as a site: build/site/index.html.
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+spark-standalone: .venv/ready  ## The jobs on Spark workers, on a standalone cluster of a master and two workers.
+	$(PYTHON) -m testbed run -- $(PYTHON) -m testbed spark -- $(PYTHON) -m pytest -m spark_cluster
+
+spark: .venv/ready  ## All tests of Spark, on both brokers.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_SPARK_EVERYWHERE=1 $(PYTHON) -m pytest $(SPLIT) tests/unit/spark tests/integration/test_spark_*.py tests/integration/test_backfill*.py tests/integration/test_audit.py tests/faults/test_spark_*.py
+
+million: .venv/ready  ## A million rows by Spark through a broker to a consumer: ledger, broker and record have to agree.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_BACKFILL_ROWS=$${DELAYCTL_BACKFILL_ROWS:-1000000} $(PYTHON) -m pytest -s tests/integration/test_spark_account.py
 
 lint: .venv/ready  ## Check style and format.
 	.venv/bin/ruff check .
@@ -26,9 +67,13 @@ lint: .venv/ready  ## Check style and format.
 types: .venv/ready  ## Check types.
 	scripts/typecheck
 
-conformance: .venv/ready  ## Hold explain against real brokers, 500 generated networks on each.
+conformance: .venv/ready  ## Hold explain and the models against real brokers, 500 generated networks on each.
 	$(PYTHON) -m testbed prepare
 	DELAYCTL_EXAMPLES=$${DELAYCTL_EXAMPLES:-500} $(PYTHON) -m pytest tests/conformance
+
+conformance-rocketmq: .venv/ready  ## The suite on a real RocketMQ 4.9 and 5.3; needs Java and Maven. RECORD=1 keeps the traces.
+	$(PYTHON) -m testbed.rocketmq_jars
+	DELAYCTL_ROCKETMQ=$(if $(RECORD),record,play) $(PYTHON) -m pytest tests/conformance -k rocketmq
 
 bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md.
 	$(PYTHON) -m benchmarks $(BENCH)

@@ -9,14 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.apply import measure_apply
+from benchmarks.backlog import measure_backlog
 from benchmarks.consume import measure_consume
 from benchmarks.lateness import measure_lateness
 from benchmarks.perftest import measure_perftest
 from benchmarks.publish import measure_publish
-from benchmarks.results import SUBJECTS, read_results, results_text, with_section
+from benchmarks.results import SUBJECTS, Results, read_results, results_text, with_section
+from benchmarks.simulator import PLACE, measure_simulator
+from benchmarks.spark import measure_spark
 from testbed import RunningBroker, container_broker, find_broker, native_node
 
-USUAL = tuple(subject for subject in SUBJECTS if subject != "perftest")
+USUAL = tuple(subject for subject in SUBJECTS if subject not in ("perftest", "backlog"))
 RESULTS = Path(__file__).with_name("RESULTS.md")
 WAYS = {"native": native_node, "container": container_broker}
 if "DELAYCTL_URL" in os.environ:
@@ -32,27 +35,41 @@ MEASURES: dict[str, Measure] = {
     "lateness": lambda broker, chosen: measure_lateness(
         broker, waiting=chosen.waiting, rate=chosen.rate, seconds=chosen.seconds
     ),
+    "spark": lambda broker, chosen: measure_spark(
+        broker, rounds=chosen.rounds, sizes=[size for size in chosen.messages if size >= 10_000]
+    ),
+    "backlog": lambda broker, chosen: measure_backlog(broker, scale=chosen.scale),
     "perftest": lambda broker, chosen: measure_perftest(broker, rounds=chosen.rounds, scale=chosen.scale),
 }
 
 
 def main() -> int:
-    """Measure on each broker that was asked for."""
+    """Measure what needs no broker, then on each broker that was asked for."""
     chosen = _options()
     results = read_results(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    if "simulator" in chosen.only:
+        sizes = [size for size in chosen.messages if size >= 10_000] or chosen.messages
+        text = measure_simulator(rounds=chosen.rounds, sizes=sizes)
+        results = _kept(results, PLACE, "simulator", text, chosen)
+    on_brokers = [subject for subject in chosen.only if subject in MEASURES]
     for name, way in WAYS.items():
-        if chosen.broker not in (name, "all"):
+        if chosen.broker not in (name, "all") or not on_brokers:
             continue
         with way() as broker:
             place = f"RabbitMQ {broker.version} ({broker.how})"
-            for subject in chosen.only:
-                text = MEASURES[subject](broker, chosen)
-                print(f"{place}\n\n{text}", flush=True)
-                when = f"measured on {datetime.now(UTC):%Y-%m-%d}, {_rounds(subject, chosen)}"
-                results = with_section(results, place, subject, text, when=when)
-                if not chosen.dry_run:
-                    RESULTS.write_text(results_text(_heading(), results), encoding="utf-8")
+            for subject in on_brokers:
+                results = _kept(results, place, subject, MEASURES[subject](broker, chosen), chosen)
     return 0
+
+
+def _kept(results: Results, place: str, subject: str, text: str, chosen: argparse.Namespace) -> Results:
+    """Show a section, and write it into the file."""
+    print(f"{place}\n\n{text}", flush=True)
+    when = f"measured on {datetime.now(UTC):%Y-%m-%d}, {_rounds(subject, chosen)}"
+    renewed = with_section(results, place, subject, text, when=when)
+    if not chosen.dry_run:
+        RESULTS.write_text(results_text(_heading(), renewed), encoding="utf-8")
+    return renewed
 
 
 def _options() -> argparse.Namespace:
@@ -63,9 +80,13 @@ def _options() -> argparse.Namespace:
     add("--rounds", type=int, default=3)
     add("--apply-rounds", type=int, default=5)
     add("--sizes", type=int, nargs="+", default=[40, 400, 4000], help="objects, for apply")
-    add("--scale", type=float, default=1.0, help="share of the usual messages, for publish and consume")
+    add("--scale", type=float, default=1.0, help="share of the usual messages, for publish, consume and backlog")
     add(
-        "--messages", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000], help="for the growth of publish"
+        "--messages",
+        type=int,
+        nargs="+",
+        default=[1_000, 10_000, 100_000, 1_000_000],
+        help="for the growth of publish and of the simulator",
     )
     add("--waiting", type=int, default=100_000, help="messages in the delay, for lateness")
     add("--rate", type=int, default=1_000, help="messages a second, for lateness")
@@ -77,6 +98,10 @@ def _options() -> argparse.Namespace:
 def _rounds(subject: str, chosen: argparse.Namespace) -> str:
     if subject == "lateness":
         return f"over {chosen.seconds} s"
+    if subject == "backlog":
+        return "one run"
+    if subject == "simulator":
+        return f"fastest of {chosen.rounds} rounds"
     return f"median of {chosen.apply_rounds if subject == 'apply' else chosen.rounds} rounds"
 
 

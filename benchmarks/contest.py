@@ -45,19 +45,23 @@ def run(module: str, name: str, url: str, count: int) -> Measured:
     return measured
 
 
-def child(ways: Mapping[str, Way]) -> None:
-    """The process of a contestant: the URL comes on stdin, since everybody can read a command line."""
+def child(ways: Mapping[str, Way], memory: Callable[[], float] | None = None) -> None:
+    """The process of a contestant: the URL comes on stdin, since everybody can read a command line.
+
+    `memory` tells the most that was used so far, in MiB, where that is not what this process used.
+    """
+    memory = memory or mib_of
     name, count, url = sys.argv[1], int(sys.argv[2]), sys.stdin.read().strip()
     with ways[name](url, count) as go:
-        before, cpu, started = _mib(), time.process_time(), time.perf_counter()
+        before, cpu, started = memory(), time.process_time(), time.perf_counter()
         go()
-        seconds, cpu_seconds, most = time.perf_counter() - started, time.process_time() - cpu, _mib()
+        seconds, cpu_seconds, most = time.perf_counter() - started, time.process_time() - cpu, memory()
     print(json.dumps(asdict(Measured(count, seconds, cpu_seconds, before, most))))
 
 
-def _mib() -> float:
-    """The most memory that this process has had so far; getrusage would count that of the parent before it."""
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+def mib_of(process: str = "self") -> float:
+    """The most memory that a process has had so far; getrusage would count that of the parent before it."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 

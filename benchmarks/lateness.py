@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pika
-from delayctl.topology.access import access_from
+from delayctl.topology.access import Access, access_from
+from delayctl.topology.version import parse_version
 
 from benchmarks.lateness_ways import topology
 from benchmarks.vhost import Vhost, apply_text
@@ -23,6 +24,7 @@ _PEER_RATE = 200  # Celery publishes no more than some 600 a second here.
 _PEER_WAIT_S = 5
 _PEER_SECONDS = 10
 _LONGER_S = 10
+_ALWAYS_LAZY = (3, 12, 0)
 _CELERY = ("celery", "-A", "benchmarks.celery_app", "worker", "--concurrency=2", "--loglevel=ERROR")
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 _DRAMATIQ = ("dramatiq", "benchmarks.dramatiq_app", "--processes=2", "--threads=8")
@@ -46,8 +48,11 @@ class Late:
 def measure_lateness(broker: RunningBroker, *, waiting: int, rate: int, seconds: int) -> str:
     """Measure the three ways one after the other; writes the table and draws the picture."""
     access = access_from(broker.url, management_url=broker.management_url)
+    with tempfile.TemporaryDirectory() as folder:
+        found = [
+            _ours(access, Path(folder), waiting, rate, seconds, lazy=lazy) for lazy in _kinds_of_level(broker.version)
+        ]
     with Vhost(access, "bench-lateness") as vhost, tempfile.TemporaryDirectory() as folder:
-        found = [_ours(vhost, Path(folder), waiting, rate, seconds)]
         for name, worker, queue in (
             ("celery", [*_CELERY, *_QUIET], "celery"),
             ("dramatiq", [*_DRAMATIQ], "default.DQ"),
@@ -59,7 +64,7 @@ def measure_lateness(broker: RunningBroker, *, waiting: int, rate: int, seconds:
         f"### Lateness with {found[0].waiting:,} waiting, {rate:,} messages a second in and out (bar: p99 ≤ 50 ms)\n",
         "From the due time to the handler, through DelayPublisher, a level and DelayConsumer; a due time is a whole millisecond.",
         f"Celery and dramatiq can't publish that fast with confirms: {_PEER_RATE} a second with a delay of {_PEER_WAIT_S} s, so that",
-        f"{_PEER_RATE * _PEER_WAIT_S:,} wait, in the memory of their workers.\n",
+        f"{_PEER_RATE * _PEER_WAIT_S:,} wait, in the memory of their workers. A level can be lazy before 3.12; all are, later.\n",
         "| way | messages/s | waiting | measured | p50 | p99 | max | earliest |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
         *(_line(late) for late in found),
@@ -73,11 +78,23 @@ def _line(late: Late) -> str:
     return f"| {late.name} | {late.rate:,} | {late.waiting:,} | {len(late.late_ms):,} | {figures} |"
 
 
-def _ours(vhost: Vhost, folder: Path, waiting: int, rate: int, seconds: int) -> Late:
+def _kinds_of_level(version: str) -> tuple[bool, ...]:
+    """Whether levels are lazy: what can be chosen on this release."""
+    return (False, True) if (parse_version(version) or _ALWAYS_LAZY) < _ALWAYS_LAZY else (False,)
+
+
+def _ours(access: Access, folder: Path, waiting: int, rate: int, seconds: int, *, lazy: bool) -> Late:
+    with Vhost(access, "bench-lateness") as vhost:
+        wait_s = max(1, waiting // rate)
+        apply_text(vhost, topology(wait_s, lazy=lazy))
+        late_ms, held = _in_and_out(vhost, folder / "ours.json", wait_s, rate, seconds)
+    level = "lazy level" if lazy else "level"
+    return _told(Late(f"DelayPublisher, {level}, DelayConsumer", rate, held, late_ms))
+
+
+def _in_and_out(vhost: Vhost, answer: Path, wait_s: int, rate: int, seconds: int) -> tuple[tuple[float, ...], int]:
     """Fill the level at its pace; from then on as many come out as go in, and these are measured."""
-    wait_s, count = max(1, waiting // rate), rate * seconds
-    apply_text(vhost, topology(wait_s))
-    answer = folder / "ours.json"
+    count = rate * seconds
     # It goes on for some seconds more than it has to, so that the level is as full at the end as it was at first.
     figures = (str(wait_s), str(rate), str(count + (wait_s + _LONGER_S) * rate))
     with (
@@ -87,7 +104,7 @@ def _ours(vhost: Vhost, folder: Path, waiting: int, rate: int, seconds: int) -> 
         code = consumer.wait(timeout=3 * (wait_s + seconds) + 60)
         held = _depth(vhost, f"delay.{wait_s}s.queue")[0]
         assert (code, publisher.poll() or 0) == (0, 0)
-    return _told(Late("DelayPublisher, level, DelayConsumer", rate, held, tuple(json.loads(answer.read_text()))))
+    return tuple(json.loads(answer.read_text())), held
 
 
 def _peer(vhost: Vhost, folder: Path, name: str, worker: Sequence[str], queue: str) -> Late:

@@ -20,9 +20,10 @@ QUEUE, KEY = "orders.queue", "order.created"
 BODY = b"x" * 200
 
 
-def topology(wait_s: int) -> str:
+def topology(wait_s: int, *, lazy: bool = False) -> str:
     """One level of so many seconds."""
-    return f"version: 1\ndelay: {{levels: [{wait_s}s]}}\nroutes:\n  - {{key: {KEY}, delay: {wait_s}s, to: {QUEUE}}}\n"
+    queue = ", queue: {lazy: true}" if lazy else ""
+    return f"version: 1\ndelay: {{levels: [{wait_s}s]{queue}}}\nroutes:\n  - {{key: {KEY}, delay: {wait_s}s, to: {QUEUE}}}\n"
 
 
 def paced(count: int, rate: int, publish: Callable[[], object]) -> None:

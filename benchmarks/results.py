@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-SUBJECTS = ("apply", "publish", "consume", "lateness", "perftest")
+SUBJECTS = ("apply", "publish", "consume", "lateness", "perftest", "spark", "simulator", "backlog")
 _BROKER = re.compile(r"^## (.+)$", re.MULTILINE)
 _MARK = re.compile(r"^<!-- (\w+): (.*) -->$", re.MULTILINE)
 Results = dict[str, dict[str, str]]  # Broker, subject, text.

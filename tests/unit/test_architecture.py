@@ -15,14 +15,18 @@ ROOMS: dict[str, set[str]] = {
     "publishers": {"topology"},
     "consumers": {"publishers", "topology"},
     "simulator": {"topology"},
+    "testing": {"simulator", "consumers", "publishers", "topology"},
     "spark": {"consumers", "publishers", "topology"},
-    "cli": {"spark", "simulator", "consumers", "publishers", "topology"},
+    "pyspark_delayctl": {"spark"},
+    "web": {"simulator", "consumers", "topology"},
+    "cli": {"web", "spark", "testing", "simulator", "consumers", "publishers", "topology"},
 }
 
 # Who may import what others made: whole rooms, or single modules.
 LIBRARIES: dict[str, set[str]] = {
     "click": {"cli"},
     "jinja2": {
+        "cli/audit_report.py",
         "cli/export.py",
         "cli/offline.py",
         "topology/instrument.py",
@@ -30,9 +34,26 @@ LIBRARIES: dict[str, set[str]] = {
         "topology/sandbox.py",
         "topology/template_errors.py",
     },
-    "pika": {"topology/amqp.py"},
+    "matplotlib": {"cli/audit_plot.py", "cli/simulate_plot.py"},
+    "pika": {
+        "testing/channel.py",
+        "testing/consuming.py",
+        "testing/content.py",
+        "testing/declarations.py",
+        "testing/session.py",
+        "testing/wire.py",
+        "topology/amqp.py",
+    },
+    "prometheus_client": {"consumers/lateness.py"},
+    "pytest": {"testing/plugin.py"},
+    "py4j": {"spark"},
+    "pyarrow": {"spark"},
     "pyspark": {"spark"},
+    "resvg_py": {"cli/graph_png.py"},
+    "rich": {"cli/watch.py", "cli/watch_columns.py", "cli/watch_screen.py", "cli/watch_view.py"},
+    "starlette": {"web"},
     "urllib3": {"topology/management.py"},
+    "uvicorn": {"web/server.py"},
     "yaml": {"topology/access.py", "topology/source.py", "topology/source_errors.py"},
 }
 
@@ -42,20 +63,36 @@ ACTING = {
     "topology/amqp.py",
     "topology/execute.py",
     "topology/lock.py",
+    "topology/gauge.py",
     "topology/management.py",
     "topology/rabbit.py",
     "topology/statistics.py",
     "topology/survey.py",
     "topology/users.py",
+    "topology/verify_look.py",
+    "cli/audit.py",
+    "cli/audit_drain.py",
+    "cli/audit_plot.py",
+    "cli/audit_report.py",
+    "cli/backfill.py",
+    "cli/backfill_bar.py",
+    "cli/backfill_inputs.py",
+    "cli/bedside.py",
+    "cli/capacity.py",
     "cli/carry_out.py",
+    "cli/cancel.py",
     "cli/changes.py",
+    "cli/doctor.py",
     "cli/explain.py",
     "cli/export.py",
+    "cli/graph.py",
     "cli/host.py",
     "cli/import_.py",
     "cli/inputs.py",
     "cli/linting.py",
     "cli/main.py",
+    "cli/metrics.py",
+    "cli/metrics_server.py",
     "cli/offline.py",
     "cli/options.py",
     "cli/output.py",
@@ -65,19 +102,79 @@ ACTING = {
     "cli/publish_lines.py",
     "cli/publish.py",
     "cli/progress.py",
+    "cli/waiting.py",
+    "cli/simulate.py",
+    "cli/simulate_plot.py",
+    "cli/serve.py",
+    "cli/serve_run.py",
+    "cli/serve_stage.py",
+    "cli/spark_package.py",
     "cli/consume.py",
+    "cli/expedite.py",
+    "cli/moving.py",
+    "cli/pending.py",
+    "cli/returning.py",
+    "cli/redrive.py",
+    "cli/verify.py",
+    "cli/verify_bar.py",
+    "cli/watch.py",
+    "cli/watch_look.py",
+    "cli/watch_rounds.py",
+    "cli/watch_screen.py",
     "consumers/__init__.py",
     "publishers/__init__.py",
+    "publishers/calibrate.py",
+    "publishers/clock.py",
     "publishers/connection.py",
     "publishers/engine.py",
     "publishers/known.py",
     "publishers/outbox.py",
     "publishers/publisher.py",
+    "consumers/canaries.py",
+    "consumers/catcher.py",
     "consumers/consumer.py",
     "consumers/finished.py",
+    "consumers/following.py",
+    "consumers/lateness.py",
     "consumers/link.py",
+    "consumers/look.py",
+    "consumers/mover.py",
+    "consumers/pull.py",
+    "consumers/recorder.py",
     "consumers/treatment.py",
     "consumers/workers.py",
+    "testing/__init__.py",
+    "testing/asserted.py",
+    "testing/clients.py",
+    "testing/insight.py",
+    "testing/node.py",
+    "testing/plugin.py",
+    "testing/rest.py",
+    "testing/simulated.py",
+    "testing/sockets.py",
+    "testing/troubled.py",
+    "spark/audit_inputs.py",
+    "spark/audit_job.py",
+    "spark/backfill.py",
+    "spark/folder.py",
+    "spark/journal.py",
+    "spark/options.py",
+    "spark/pace.py",
+    "spark/put_aside.py",
+    "spark/source.py",
+    "spark/task.py",
+    "spark/writer.py",
+    "spark/backfill_order.py",
+    "spark/checkpoint.py",
+    "spark/package.py",
+    "spark/session.py",
+    "web/app.py",
+    "web/guard.py",
+    "web/parked.py",
+    "web/server.py",
+    "web/viewers.py",
+    "web/watch.py",
+    "pyspark_delayctl/__init__.py",
     "delayctl/__main__.py",
 }
 OUTSIDE = {
@@ -89,10 +186,20 @@ OUTSIDE = {
 MAY_NAME_OUTCOMES = {"cli/views.py", "cli/exit_codes.py"}
 # A time that came with a message is a value, and so is a future: asking for the present time or waiting looks outside.
 HOLDING = {
+    ("datetime", "cli/audit_views.py"),
+    ("datetime", "cli/backfill_views.py"),
+    ("datetime", "spark/rows.py"),
+    ("datetime", "cli/simulate_arrivals.py"),
     ("datetime", "publishers/frames.py"),
     ("datetime", "consumers/message.py"),
-    ("concurrent", "publishers/window.py"),
-    ("asyncio", "publishers/window.py"),
+    ("datetime", "consumers/sighting.py"),
+    ("datetime", "testing/contents.py"),
+    ("datetime", "testing/options.py"),
+    ("pathlib", "testing/options.py"),
+    ("concurrent", "publishers/delivery.py"),
+    ("asyncio", "publishers/delivery.py"),
+    ("threading", "publishers/delivery.py"),
+    ("urllib", "web/door.py"),  # Takes addresses apart.
 }
 OUTSIDE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
 
@@ -217,7 +324,8 @@ def test_every_folder_of_the_distribution_has_its_rule() -> None:
         ("cli/main.py", "from cli import views", "imports bare cli, a second copy of delayctl.cli"),
         ("cli/main.py", "from testbed import x", "imports testbed, which is not part of the distribution"),
         ("topology/model.py", "import click", "imports click, which belongs to cli"),
-        ("topology/lock.py", "import pika.exceptions", "imports pika, which belongs to topology/amqp.py"),
+        ("topology/lock.py", "import pika.exceptions", "imports pika, which belongs to testing/channel.py, testing/consuming.py, testing/content.py, testing/declarations.py, testing/session.py, testing/wire.py, topology/amqp.py"),
+        ("testing/node.py", "import pytest", "imports pytest, which belongs to testing/plugin.py"),
         ("cli/main.py", "from urllib3 import x", "imports urllib3, which belongs to topology/management.py"),
         ("topology/live.py", "import yaml", "imports yaml, which belongs to topology/access.py, topology/source.py, topology/source_errors.py"),
         ("cli/main.py", "import pyspark", "imports pyspark, which belongs to spark"),
@@ -265,16 +373,17 @@ def test_a_violation_on_disk_is_found(tmp_path: Path) -> None:
     assert violations(source_files(tmp_path)) == ["topology/deep/bad.py:1 is pure and imports time"]
 
 
-def test_no_module_loads_spark() -> None:
-    """`cli` imports `spark` inside the command that needs it, never at the top of a file."""
+@pytest.mark.parametrize(("room", "may"), [("spark", ()), ("web", ("cli/serve_run.py", "cli/serve_stage.py"))])
+def test_no_module_loads_what_need_not_be_installed(room: str, may: tuple[str, ...]) -> None:
+    """`cli` imports `spark` and `web` inside the command that needs it, never at the top of a file."""
     at_the_top = [
         path
         for path, text in source_files().items()
-        if path.startswith("cli/")
+        if path.startswith("cli/") and path not in may
         for node in ast.parse(text).body
         if isinstance(node, ast.ImportFrom | ast.Import)
         for _, name in _imports(ast.Module([node], []))
-        if name.startswith("delayctl.spark")
+        if name.startswith(f"delayctl.{room}")
     ]
 
     assert at_the_top == []

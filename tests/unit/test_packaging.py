@@ -133,13 +133,16 @@ class TestWheel:
         assert text == (ROOT / "LICENSE").read_text(encoding="utf-8")
         assert metadata_of(wheel)["License-Expression"] == "Apache-2.0"
 
-    def test_it_has_the_command(self, wheel: Path) -> None:
-        """One entry point."""
+    def test_it_has_the_command_and_the_plugin_of_pytest(self, wheel: Path) -> None:
+        """Two entry points."""
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
             text = archive.read(name).decode()
 
-        assert text.split() == ["[console_scripts]", "delayctl", "=", "delayctl.cli.main:run"]
+        assert text.split("\n\n") == [
+            "[console_scripts]\ndelayctl = delayctl.cli.main:run",
+            "[pytest11]\ndelayctl = delayctl.testing.plugin\n",
+        ]
 
     def test_it_requires_no_spark(self, wheel: Path) -> None:
         """`pip install delayctl` brings five libraries; all else is asked for by name."""
@@ -201,6 +204,21 @@ class TestInstalled:
     def test_it_runs_as_a_module(self, installed: Path, tmp_path: Path) -> None:
         """`python -m delayctl` too."""
         assert delayctl.__version__ in run([installed / "python", "-m", "delayctl", "--version"], tmp_path)
+
+    def test_pytest_finds_the_simulated_broker(self, installed: Path, tmp_path: Path) -> None:
+        """By the entry point: nothing is imported, nothing configured."""
+        (tmp_path / "test_it.py").write_text("def test_it(delay_broker):\n    delay_broker.advance('15m')\n")
+
+        assert "1 passed" in run([installed / "python", "-m", "pytest", "-q", "-W", "error"], tmp_path)
+
+    def test_spark_finds_the_data_source(self, installed: Path, tmp_path: Path) -> None:
+        """It looks among the modules that are installed for names that begin with `pyspark_`."""
+        program = (
+            "import pkgutil; names = [m.name for m in pkgutil.iter_modules() if m.name.startswith('pyspark_')]; "
+            "sources = [__import__(name).DefaultSource for name in names]; print(names, [s.name() for s in sources])"
+        )
+
+        assert run([installed / "python", "-c", program], tmp_path) == "['pyspark_delayctl'] ['delayctl']\n"
 
     def test_it_finds_its_template_and_its_schema(self, installed: Path, tmp_path: Path) -> None:
         """They are files beside the modules."""

@@ -1,0 +1,42 @@
+"""A run in several processes is cut along brokers."""
+
+import pytest
+
+from tests.support.split import group, is_repeated
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "expected"),
+    [
+        ("tests/integration/test_apply.py::test_first[native]", "native"),
+        ("tests/faults/test_network.py::test_under_the_consumer[container-stall]", "container"),
+        ("tests/faults/test_broker_dies.py::test_memory_alarm[native]", "native to be killed"),
+        ("tests/integration/test_spark_shipping.py::test_published[native]", "native with Spark"),
+        ("tests/integration/test_spark_shipping.py::test_published[given]", "given"),
+        ("tests/faults/test_spark_stream_killed.py::test_killed[native]", "native with Spark to be killed"),
+        ("tests/unit/spark/test_rows.py::test_x", "Spark"),
+        ("tests/testbed/test_testbed_native.py::test_three_private_nodes_are_one_cluster", "testbed"),
+        ("tests/unit/topology/test_diff.py::TestFanout::test_x[a-native]", "tests/unit/topology/test_diff.py"),
+    ],
+)
+def test_tests_of_a_broker_stay_together(nodeid: str, expected: str) -> None:
+    """Those that need none stay with their file, whose fixtures they share, or with their Spark."""
+    assert group(nodeid) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "expected"),
+    [
+        ("tests/integration/test_spark_sink.py::test_x[container]", True),
+        ("tests/faults/test_spark_stream_killed.py::test_x[container]", True),
+        ("tests/integration/test_spark_sink.py::test_x[native]", False),
+        ("tests/integration/test_spark_account.py::test_x[container]", False),
+        ("tests/integration/test_apply.py::test_x[container]", False),
+        ("tests/browser/test_serve_page.py::test_x[container]", True),
+        ("tests/browser/test_serve_page.py::test_x[native]", False),
+        ("tests/unit/spark/test_rows.py::test_x", False),
+    ],
+)
+def test_spark_and_the_page_are_tried_on_one_broker(nodeid: str, expected: bool) -> None:
+    """But for the test that goes all the way."""
+    assert is_repeated(nodeid) is expected
