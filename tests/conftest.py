@@ -83,7 +83,7 @@ def rabbit(broker: RunningBroker) -> Iterator[Rabbit]:
 def fresh_vhost(broker: RunningBroker) -> Iterator[Rabbit]:
     """A virtual host that is new, and gone afterwards with all that belongs to it."""
     host = Rabbit(broker, f"test-{uuid.uuid4().hex[:12]}")
-    host.api("PUT", "vhosts/{vhost}")
+    host.create()
     yield host
     host.api("DELETE", "vhosts/{vhost}")
     # The record outlives its virtual host, since it is a global parameter.

@@ -1,10 +1,14 @@
 """Brokers to be killed, and the accounts of all that was sent, shown at the end."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
+from testbed import RunningBroker
 from testbed.needs import needed
+from testbed.probe import answers
+from testbed.wait import until
 from tests.conftest import fresh_vhost
 from tests.faults.account import Account
 from tests.faults.killable import Killable, killable_container, killable_node
@@ -22,9 +26,19 @@ def killable(request: pytest.FixtureRequest) -> Iterator[Killable]:
 
 @pytest.fixture
 def mortal(killable: Killable) -> Iterator[Rabbit]:
-    """A virtual host of a broker that will be killed."""
+    """A virtual host of a broker that will be killed; one that a failed test left dead is started again."""
+    if not _is_there(killable.broker):
+        killable.start()
     with fresh_vhost(killable.broker) as host:
         yield host
+
+
+def _is_there(broker: RunningBroker) -> bool:
+    with suppress(TimeoutError):
+        # A broker that is only busy answers in the end.
+        until(lambda: answers(broker.how, url=broker.url, management_url=broker.management_url), 15)
+        return True
+    return False
 
 
 @pytest.fixture

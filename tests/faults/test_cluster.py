@@ -64,11 +64,12 @@ def containers() -> AbstractContextManager[Cluster]:
 
 
 WAYS = {"nodes": private_cluster, "containers": containers}
+CLUSTERS = sorted(WAYS, reverse=True) if AT_LENGTH else ["nodes"]  # At length, of both ends of the range.
 
 
-@pytest.fixture(scope="module", params=sorted(WAYS, reverse=True) if AT_LENGTH else ["nodes"])
+@pytest.fixture(scope="module", params=CLUSTERS)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three nodes of the tests' own; at length, of both ends of the range."""
+    """Three nodes of the tests' own."""
     with needed(WAYS[request.param]()) as found:
         yield found
 

@@ -1,16 +1,17 @@
 """What a doctor finds on a cluster: leaders on one node, too few replicas, nodes that are gone or out of sight."""
 
+import uuid
+from collections.abc import Iterator
+
 import pytest
 
 from testbed.members import Cluster
+from testbed.needs import needed
 from tests.conftest import TopologyFile
-from tests.faults.test_cluster import cluster
+from tests.faults.test_cluster import CLUSTERS, WAYS
 from tests.support.examined import Patient
 from tests.support.rabbit import Rabbit
 
-__all__ = ["cluster"]  # A fixture that is written elsewhere.
-
-VHOST = "doctor"  # Not removed: the cluster is in no state to do so in the end, and goes itself.
 FILE = """
 version: 1
 delay:
@@ -26,15 +27,23 @@ queues:
 """
 
 
+@pytest.fixture(params=CLUSTERS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Three nodes for one test: it leaves them dead, and tried again it needs others."""
+    with needed(WAYS[request.param]()) as found:
+        yield found
+
+
 @pytest.fixture
 def patient(cluster: Cluster, topology: TopologyFile) -> Patient:
     """A topology that was applied at the last of three nodes, and is looked at from the first."""
     first, _, last = cluster.members
-    rabbit = Rabbit(last.broker, VHOST)
-    rabbit.api("PUT", "vhosts/{vhost}")
+    # Not removed: the cluster is in no state to do so in the end, and goes itself.
+    rabbit = Rabbit(last.broker, f"doctor-{uuid.uuid4().hex[:12]}")
+    rabbit.create()
     file = topology.write(FILE)
     assert rabbit.delayctl("apply", file, "--yes").code == 0
-    return Patient(Rabbit(first.broker, VHOST), file)
+    return Patient(Rabbit(first.broker, rabbit.vhost), file)
 
 
 def test_a_cluster_falls_ill(cluster: Cluster, patient: Patient) -> None:

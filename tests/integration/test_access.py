@@ -326,8 +326,7 @@ def test_a_password_in_any_script(rabbit: Rabbit, user: str, file: str) -> None:
 def test_two_urls_that_lead_to_different_brokers(rabbit: Rabbit, file: str) -> None:
     """The record of one broker must not be kept on another."""
     with needed(native_node()) as other:
-        elsewhere = Rabbit(other, rabbit.vhost)
-        elsewhere.api("PUT", "vhosts/{vhost}")
+        Rabbit(other, rabbit.vhost).create()
         address = ("--url", rabbit.broker.url, "--management-url", other.management_url, "--vhost", rabbit.vhost)
         ran = delayctl("apply", file, "--yes", *address)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pika
 import pika.exceptions
@@ -17,7 +17,8 @@ from testbed import RunningBroker
 from testbed.wait import until
 from tests.support.commands import Ran, delayctl
 
-_POOL = urllib3.PoolManager(retries=False, timeout=30)
+# More than the 45 s that a cluster lets the maker of a virtual host wait until all its nodes have it.
+_POOL = urllib3.PoolManager(retries=False, timeout=60)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ class Rabbit:
         response = _POOL.request(method, url, headers=headers, body=None if body is None else json.dumps(body).encode())
         assert response.status < 300, f"{method} {path}: {response.status} {response.data!r}"
         return json.loads(response.data) if response.data else None
+
+    def create(self) -> None:
+        """Make the virtual host, with all rights: a cluster that waited in vain for a node gives none by itself."""
+        user = unquote(str(urlsplit(self.broker.url).username))
+        self.api("PUT", "vhosts/{vhost}")
+        self.api(
+            "PUT", f"permissions/{{vhost}}/{quote(user, safe='')}", {"configure": ".*", "write": ".*", "read": ".*"}
+        )
 
     def definitions(self) -> dict[str, Any]:
         """All that is in the virtual host, by kind and in a stable order."""
