@@ -17,15 +17,14 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.footprint import SHAPES, Shape
 from delayctl.topology.management import Management
 from delayctl.topology.model import Queue, Settings
-from delayctl.topology.version import parse_version
 
+from benchmarks.levels import kinds_of_level
 from benchmarks.vhost import Vhost
 from testbed import RunningBroker
 from testbed.wait import until
 
 _MB = 1_000_000
 _SETTLE_S = 60.0
-_ALL_LAZY_FROM = (3, 12, 0)  # Classic queues keep what waits on disk since then, whatever they are told.
 _SIZES = (40, 400, 4_000, 8_000)
 
 
@@ -90,8 +89,7 @@ def measure_backlog(broker: RunningBroker, *, scale: float) -> str:
 
 
 def _shapes(version: str) -> tuple[Shape, ...]:
-    known = parse_version(version)
-    return tuple(shape for shape in SHAPES if shape != "lazy" or known is None or known < _ALL_LAZY_FROM)
+    return tuple(shape for shape in SHAPES if shape != "lazy" or True in kinds_of_level(version))
 
 
 def _tried(vhost: Vhost, shape: Shape, trial: Trial, scale: float) -> Iterator[Seen]:

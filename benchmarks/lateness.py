@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pika
 from delayctl.topology.access import Access, access_from
-from delayctl.topology.version import parse_version
 
 from benchmarks.lateness_ways import topology
+from benchmarks.levels import kinds_of_level
 from benchmarks.vhost import Vhost, apply_text
 from testbed import RunningBroker
 from testbed.wait import until
@@ -24,7 +24,6 @@ _PEER_RATE = 200  # Celery publishes no more than some 600 a second here.
 _PEER_WAIT_S = 5
 _PEER_SECONDS = 10
 _LONGER_S = 10
-_ALWAYS_LAZY = (3, 12, 0)
 _CELERY = ("celery", "-A", "benchmarks.celery_app", "worker", "--concurrency=2", "--loglevel=ERROR")
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 _DRAMATIQ = ("dramatiq", "benchmarks.dramatiq_app", "--processes=2", "--threads=8")
@@ -50,7 +49,7 @@ def measure_lateness(broker: RunningBroker, *, waiting: int, rate: int, seconds:
     access = access_from(broker.url, management_url=broker.management_url)
     with tempfile.TemporaryDirectory() as folder:
         found = [
-            _ours(access, Path(folder), waiting, rate, seconds, lazy=lazy) for lazy in _kinds_of_level(broker.version)
+            _ours(access, Path(folder), waiting, rate, seconds, lazy=lazy) for lazy in kinds_of_level(broker.version)
         ]
     with Vhost(access, "bench-lateness") as vhost, tempfile.TemporaryDirectory() as folder:
         for name, worker, queue in (
@@ -76,11 +75,6 @@ def measure_lateness(broker: RunningBroker, *, waiting: int, rate: int, seconds:
 def _line(late: Late) -> str:
     figures = " | ".join(f"{late.percentile(percent):.1f} ms" for percent in (50, 99, 100, 0))
     return f"| {late.name} | {late.rate:,} | {late.waiting:,} | {len(late.late_ms):,} | {figures} |"
-
-
-def _kinds_of_level(version: str) -> tuple[bool, ...]:
-    """Whether levels are lazy: what can be chosen on this release."""
-    return (False, True) if (parse_version(version) or _ALWAYS_LAZY) < _ALWAYS_LAZY else (False,)
 
 
 def _ours(access: Access, folder: Path, waiting: int, rate: int, seconds: int, *, lazy: bool) -> Late:

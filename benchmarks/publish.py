@@ -1,9 +1,10 @@
 """The publisher beside a bare socket and other clients, and how its cost grows."""
 
-from delayctl.topology.access import access_from
+from delayctl.topology.access import Access, access_from
 
 from benchmarks.contest import Measured, middle, run
-from benchmarks.publish_ways import QUEUE, TOPOLOGY
+from benchmarks.levels import kinds_of_level
+from benchmarks.publish_ways import LAZY_TOPOLOGY, QUEUE, TOPOLOGY
 from benchmarks.vhost import Vhost, apply_text
 from testbed import RunningBroker
 
@@ -35,14 +36,22 @@ _HOW = {
 
 
 def measure_publish(broker: RunningBroker, *, rounds: int, scale: float, sizes: list[int]) -> str:
-    """Measure every way in every round, then ours at every size; writes the tables."""
+    """Measure every way in every round, then ours at every size; writes the tables, those of lazy levels where there are such."""
     access = access_from(broker.url, management_url=broker.management_url)
+    return "\n".join(
+        _into(access, rounds=rounds, scale=scale, sizes=sizes, lazy=lazy) for lazy in kinds_of_level(broker.version)
+    )
+
+
+def _into(access: Access, *, rounds: int, scale: float, sizes: list[int], lazy: bool) -> str:
+    """The tables of one kind of level."""
     with Vhost(access, "bench-publish") as vhost:
-        apply_text(vhost, TOPOLOGY)
+        apply_text(vhost, LAZY_TOPOLOGY if lazy else TOPOLOGY)
         turns = [{name: _one(vhost, name, _count(name, scale)) for name in _COUNTS} for _ in range(rounds)]
         grown = [_one(vhost, _OURS, size) for size in sizes]
+    delay = "a lazy delay, which is what lint advises before 3.12" if lazy else "a delay"
     lines = [
-        "### Publish: confirmed, persistent messages of 200 bytes into a delay, one connection\n",
+        f"### Publish: confirmed, persistent messages of 200 bytes into {delay}, one connection\n",
         "Bars for DelayPublisher: ≥ 0.8 × the bare socket, ≥ 5 × aio-pika, ≥ 10 × pika BlockingConnection. Celery and dramatiq",
         "publish to queues of their own, not mandatory, and their messages wait in the workers' memory. The last column is what the",
         "broker allows: the bare socket's rate, each client = 1.\n",

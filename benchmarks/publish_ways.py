@@ -25,6 +25,7 @@ delay:
 routes:
   - {{key: order.created, delay: {LEVEL}, to: orders.queue}}
 """
+LAZY_TOPOLOGY = TOPOLOGY.replace("queue: {", "queue: {lazy: true, ")
 ENTRANCE, QUEUE, KEY = f"delay.{LEVEL}.exchange", f"delay.{LEVEL}.queue", "order.created"
 BODY = b"x" * 200
 WINDOW = 2_000
