@@ -2,8 +2,8 @@
 PYTHON := .venv/bin/python
 # As root, where no Docker engine answers, the tests start one of their own for as long as they run.
 export DELAYCTL_START_DOCKER ?= 1
-# Tests mostly wait for brokers: three processes, each with brokers of its own, whatever the number of cores.
-SPLIT := -n 3
+# Tests mostly wait for brokers: four processes, each with brokers of its own, whatever the number of cores.
+SPLIT := -n 4
 
 .PHONY: alerts docs reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 

@@ -8,8 +8,10 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # Minutes each, mostly waiting: what is long is begun first, or the last process would be alone with it.
 LONGEST = (
-    *("native", "container", "native with Spark", "container with Spark"),
-    *("native with Spark to be killed", "native to be killed", "container to be killed", "testbed", "Spark"),
+    *("container for integration", "native for integration", "native with Spark", "container for faults"),
+    *("native for faults", "native with Spark to be killed", "testbed", "native for browser"),
+    *("container to be killed", "native to be killed", "native for conformance", "container for conformance"),
+    *("container with Spark", "Spark"),
 )
 _ON_A_BROKER = re.compile(r"\[(native|container|given)\b")
 _ON_SPARK = re.compile(r"/spark/|/test_(spark|backfill|audit)")
@@ -22,14 +24,20 @@ def is_repeated(nodeid: str) -> bool:
     the way on both, too. `make spark` runs all of them on both. What lies between a browser and a broker is `delayctl
     serve`, whose answers are looked at on both.
     """
-    broker, path = _ON_A_BROKER.search(nodeid), nodeid.partition("::")[0]
+    path = nodeid.partition("::")[0]
     is_spark = bool(_ON_SPARK.search(path)) and not path.endswith("test_spark_account.py")
-    return (is_spark or "/browser/" in path) and broker is not None and broker[1] == "container"
+    return (is_spark or "/browser/" in path) and broker_of(nodeid) == "container"
 
 
 def needs_a_broker(nodeid: str) -> bool:
     """Whether a test runs on a real broker, one of its own included."""
-    return "/faults/" in nodeid or _ON_A_BROKER.search(nodeid) is not None
+    return "/faults/" in nodeid or broker_of(nodeid) is not None
+
+
+def broker_of(nodeid: str) -> str | None:
+    """The kind of broker that a test runs on; unit tests need none, whatever their parameters are called."""
+    found = None if "/unit/" in nodeid else _ON_A_BROKER.search(nodeid)
+    return found[1] if found else None
 
 
 class ByBroker(LoadScopeScheduling):  # type: ignore[misc]
@@ -40,19 +48,21 @@ class ByBroker(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def group(nodeid: str) -> str:
-    """Name the tests that one process runs one after the other: those of a broker, else of Spark, else of a file."""
+    """Name the tests that one process runs one after the other: those of a folder on a broker, else of Spark, else of a file."""
     path = nodeid.partition("::")[0]
     if "/testbed/" in path:
         return "testbed"
-    broker, is_spark = _ON_A_BROKER.search(nodeid), _ON_SPARK.search(path)
+    broker, is_spark = broker_of(nodeid), _ON_SPARK.search(path)
     if broker is None:
         return "Spark" if is_spark else path
+    if broker == "given":
+        return broker
     if path.endswith("test_broker_dies.py"):
-        return f"{broker[1]} to be killed"
-    # They take as long as the others together, and a second broker costs less than waiting for them at the end.
-    if not is_spark or broker[1] == "given":
-        return broker[1]
-    return f"{broker[1]} with Spark" + (" to be killed" if "/faults/" in path else "")
+        return f"{broker} to be killed"
+    # Several brokers of a kind cost less than the last process alone with all that is done on one of them.
+    if not is_spark:
+        return f"{broker} for {path.split('/')[1]}"
+    return f"{broker} with Spark" + (" to be killed" if "/faults/" in path else "")
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:

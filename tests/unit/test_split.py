@@ -8,15 +8,15 @@ from tests.support.split import group, is_repeated
 @pytest.mark.parametrize(
     ("nodeid", "expected"),
     [
-        ("tests/integration/test_apply.py::test_first[native]", "native"),
-        ("tests/faults/test_network.py::test_under_the_consumer[container-stall]", "container"),
+        ("tests/integration/test_apply.py::test_first[native]", "native for integration"),
+        ("tests/faults/test_network.py::test_under_the_consumer[container-stall]", "container for faults"),
         ("tests/faults/test_broker_dies.py::test_memory_alarm[native]", "native to be killed"),
         ("tests/integration/test_spark_shipping.py::test_published[native]", "native with Spark"),
         ("tests/integration/test_spark_shipping.py::test_published[given]", "given"),
         ("tests/faults/test_spark_stream_killed.py::test_killed[native]", "native with Spark to be killed"),
         ("tests/unit/spark/test_rows.py::test_x", "Spark"),
         ("tests/testbed/test_testbed_native.py::test_three_private_nodes_are_one_cluster", "testbed"),
-        ("tests/unit/topology/test_diff.py::TestFanout::test_x[a-native]", "tests/unit/topology/test_diff.py"),
+        ("tests/unit/topology/test_diff.py::TestFanout::test_x[native]", "tests/unit/topology/test_diff.py"),
     ],
 )
 def test_tests_of_a_broker_stay_together(nodeid: str, expected: str) -> None:
