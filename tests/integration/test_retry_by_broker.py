@@ -42,12 +42,18 @@ def text(step: str = "200ms", longest: str = "500ms") -> str:
 
 
 @pytest.fixture
-def applied(rabbit: Rabbit, topology: TopologyFile) -> Rabbit:
-    """A virtual host with the topology, on a broker that can do it."""
+def capable(rabbit: Rabbit) -> Rabbit:
+    """A virtual host on a broker that can do it."""
     if not can_wait(rabbit):
         pytest.skip("this broker's quorum queues do not make retries wait")
-    apply(rabbit, topology, text())
     return rabbit
+
+
+@pytest.fixture
+def applied(capable: Rabbit, topology: TopologyFile) -> Rabbit:
+    """A virtual host with the topology."""
+    apply(capable, topology, text())
+    return capable
 
 
 def apply(rabbit: Rabbit, topology: TopologyFile, content: str) -> None:
@@ -79,25 +85,25 @@ def test_an_older_broker_is_refused(rabbit: Rabbit, topology: TopologyFile) -> N
     assert rabbit.definitions() == before
 
 
-def test_retries_wait_longer_each_time_and_end_in_the_parking_queue(applied: Rabbit, topology: TopologyFile) -> None:
+def test_retries_wait_longer_each_time_and_end_in_the_parking_queue(capable: Rabbit, topology: TopologyFile) -> None:
     """One step, two, up to the longest; the handler sees where it came from; the other queue sees it once."""
-    apply(applied, topology, text(step="500ms", longest="1s"))
+    apply(capable, topology, text(step="500ms", longest="1s"))
     seen = Seen(raise_)
-    with running(applied.url, topology.path, {"work": seen}):
-        applied.publish("orders", "order.created", "hello")
-        applied.await_ready("work.dlq", 1)
+    with running(capable.url, topology.path, {"work": seen}):
+        capable.publish("orders", "order.created", "hello")
+        capable.await_ready("work.dlq", 1)
 
     assert [message.attempt for message in seen.messages] == [0, 1, 2, 3]
     assert {(m.exchange, m.key, m.text) for m in seen.messages} == {("orders", "order.created", "hello")}
     for wait, expected in zip(seen.waits_ms, (500, 1000, 1000), strict=True):
         assert expected <= wait < expected + 500
-    (parked,) = applied.take("work.dlq")
+    (parked,) = capable.take("work.dlq")
     assert parked.headers["delay-parked"] == "gave up after 3 retries: RuntimeError: no luck"
     assert parked.headers["delay-origin"] == {"exchange": "orders", "key": "order.created"}
     assert parked.headers["delay-attempt"] == 3
     assert not [name for name in parked.headers if name.startswith("x-")]
-    assert [message.body for message in applied.take("other")] == ["hello"]
-    assert applied.ready("work") == 0
+    assert [message.body for message in capable.take("other")] == ["hello"]
+    assert capable.ready("work") == 0
 
 
 def test_others_overtake_what_waits(applied: Rabbit, topology: TopologyFile) -> None:
