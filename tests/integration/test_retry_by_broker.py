@@ -27,7 +27,7 @@ queues: {work: {type: quorum}}
 routes:
   - {from: orders, key: order.*, to: [work, other]}
 retry:
-  work: {by: broker, step: STEP, longest: 500ms, max: 3, park: work.dlq}
+  work: {by: broker, step: STEP, longest: LONGEST, max: 3, park: work.dlq}
 """
 
 
@@ -37,8 +37,8 @@ def can_wait(rabbit: Rabbit) -> bool:
 
 
 def text(step: str = "200ms", longest: str = "500ms") -> str:
-    """The file with this step."""
-    return TOPOLOGY.replace("STEP", step).replace("500ms", longest)
+    """The file with this step, and no wait longer than that."""
+    return TOPOLOGY.replace("STEP", step).replace("LONGEST", longest)
 
 
 @pytest.fixture
