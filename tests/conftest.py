@@ -30,8 +30,9 @@ WAYS = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what would tell nothing new; where several processes share the work, begin with what takes long."""
     if not os.environ.get("DELAYCTL_SPARK_EVERYWHERE"):
-        repeated = [item for item in items if is_repeated(item.nodeid)]
-        items[:] = [item for item in items if not is_repeated(item.nodeid)]
+        collected = {item.nodeid for item in items}
+        repeated = [item for item in items if is_repeated(item.nodeid, collected)]
+        items[:] = [item for item in items if not is_repeated(item.nodeid, collected)]
         config.hook.pytest_deselected(items=repeated)
     for item in filter(lambda item: needs_a_broker(item.nodeid), items):
         # A shared machine may keep a real broker from its work for seconds. What was tried again is named in the summary.

@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from testbed.spark import SparkHome
 from testbed.wait import until
-from tests.conftest import WAYS, TopologyFile
+from tests.conftest import TopologyFile
 from tests.support.arrived import take_all
 from tests.support.order_stream import OrderStream
 from tests.support.rabbit import Rabbit
-
-pytestmark = pytest.mark.parametrize("broker", [min(WAYS)], indirect=True, scope="session")
 
 KILLS = int(os.environ.get("DELAYCTL_FAULTS_KILLS", "3"))
 ROWS_PER_BATCH = 250

@@ -11,12 +11,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from testbed.spark import SparkHome
-from tests.conftest import WAYS, TopologyFile
+from tests.conftest import TopologyFile
 from tests.support.arrived import take_all
 from tests.support.commands import Ran
 from tests.support.rabbit import Rabbit
-
-pytestmark = pytest.mark.parametrize("broker", [min(WAYS)], indirect=True, scope="session")
 
 TOPOLOGY = "version: 1\ndelay: {levels: [1s]}\nqueues: {target: {}}\nroutes: [{key: k, delay: 1s, to: target}]\n"
 PASSWORD = "geheim-4711"

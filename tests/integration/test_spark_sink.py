@@ -10,12 +10,9 @@ from delayctl.spark.source import DelaySource
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.conftest import WAYS, TopologyFile
+from tests.conftest import TopologyFile
 from tests.support.arrived import Arrival, await_arrivals, take_all
 from tests.support.rabbit import Rabbit
-
-# What brokers do differently is tested with the publisher; one of them is enough for Spark.
-pytestmark = pytest.mark.parametrize("broker", [min(WAYS)], indirect=True, scope="session")
 
 TOPOLOGY = """
 version: 1

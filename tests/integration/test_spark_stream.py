@@ -7,13 +7,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from testbed.wait import until
-from tests.conftest import WAYS, TopologyFile
+from tests.conftest import TopologyFile
 from tests.support.arrived import await_arrivals, take_all
 from tests.support.order_stream import OrderStream
 from tests.support.rabbit import Rabbit
-
-# What brokers do differently is tested with the publisher; one of them is enough for Spark.
-pytestmark = pytest.mark.parametrize("broker", [min(WAYS)], indirect=True, scope="session")
 
 
 @pytest.fixture

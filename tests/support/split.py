@@ -1,7 +1,7 @@
 """How a run in several processes (`pytest -n`) is cut: along brokers, so that none is shared."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
@@ -17,8 +17,8 @@ _ON_A_BROKER = re.compile(r"\[(native|container|given)\b")
 _ON_SPARK = re.compile(r"/spark/|/test_(spark|backfill|audit)")
 
 
-def is_repeated(nodeid: str) -> bool:
-    """Whether a test of Spark or of the page is run on the older broker already, and would tell the same of the newer one.
+def is_repeated(nodeid: str, among: Container[str]) -> bool:
+    """Whether a test of Spark or of the page is run on the older broker too, and would tell the same of the newer one.
 
     What lies between Spark and a broker is DelayPublisher, whose own tests run on both; one test of Spark's goes all
     the way on both, too. `make spark` runs all of them on both. What lies between a browser and a broker is `delayctl
@@ -26,7 +26,8 @@ def is_repeated(nodeid: str) -> bool:
     """
     path = nodeid.partition("::")[0]
     is_spark = bool(_ON_SPARK.search(path)) and not path.endswith("test_spark_account.py")
-    return (is_spark or "/browser/" in path) and broker_of(nodeid) == "container"
+    is_told_by_one = (is_spark or "/browser/" in path) and broker_of(nodeid) == "container"
+    return is_told_by_one and nodeid.replace("[container", "[native", 1) in among
 
 
 def needs_a_broker(nodeid: str) -> bool:

@@ -39,4 +39,13 @@ def test_tests_of_a_broker_stay_together(nodeid: str, expected: str) -> None:
 )
 def test_spark_and_the_page_are_tried_on_one_broker(nodeid: str, expected: bool) -> None:
     """But for the test that goes all the way."""
-    assert is_repeated(nodeid) is expected
+    both = {nodeid, nodeid.replace("[container", "[native")}
+
+    assert is_repeated(nodeid, both) is expected
+
+
+def test_what_is_tried_on_no_other_broker_is_not_left_out() -> None:
+    """Or nothing would run it, and nobody would see that."""
+    nodeid = "tests/integration/test_spark_sink.py::test_x[container]"
+
+    assert not is_repeated(nodeid, {nodeid})
