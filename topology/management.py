@@ -4,6 +4,8 @@ import base64
 import json
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import RemoteDisconnected
 from typing import Any
 
 import urllib3
@@ -27,6 +29,7 @@ from urllib3.exceptions import (
     MaxRetryError,
     NameResolutionError,
     NewConnectionError,
+    ProtocolError,
     SSLError,
     TimeoutError,
 )
@@ -221,7 +224,7 @@ class Management:
     def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         content = None if body is None else json.dumps(body).encode()
         try:
-            response = self._pool.request(method, f"{self._base}/{path}", headers=self._headers, body=content)
+            response = self._send(method, path, content)
         except HTTPError as error:
             raise self._unavailable(error) from error
         if not response.data:
@@ -230,6 +233,16 @@ class Management:
             return response.status, json.loads(response.data)
         except ValueError as error:
             raise self._something_else() from error
+
+    def _send(self, method: str, path: str, content: bytes | None) -> urllib3.BaseHTTPResponse:
+        ask = partial(self._pool.request, method, f"{self._base}/{path}", headers=self._headers, body=content)
+        try:
+            return ask()
+        except ProtocolError as error:
+            if not isinstance(error.__cause__ or error.__context__, RemoteDisconnected):
+                raise
+            # A broker ends idle connections, this one in the very moment in which it was asked: it did not hear that.
+            return ask()
 
     def _check(self, status: int, answer: Any) -> None:
         """Raise our error for an answer that is no success."""

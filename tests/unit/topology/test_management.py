@@ -1,0 +1,61 @@
+"""The management API over connections that a broker may end."""
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from delayctl.topology.access import access_from
+from delayctl.topology.errors import ManagementUnavailable
+from delayctl.topology.management import Management
+
+
+class Forgetful(BaseHTTPRequestHandler):
+    """Answers one request on each connection, and hangs up when it hears another one."""
+
+    protocol_version = "HTTP/1.1"
+    is_patient = True
+
+    def do_GET(self) -> None:
+        """Tell the version, or nothing."""
+        if not self.is_patient:
+            self.close_connection = True
+            return
+        self.is_patient = False
+        answer = b'{"rabbitmq_version": "4.3.6"}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+class Mute(Forgetful):
+    """Hangs up at once."""
+
+    is_patient = False
+
+
+@pytest.fixture
+def management(request: pytest.FixtureRequest) -> Iterator[Management]:
+    """An API that is answered by the given handler."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), request.param) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        yield Management(access_from("amqp://guest:guest@127.0.0.1:5672/", management_url=url), "/")
+        server.shutdown()
+
+
+@pytest.mark.parametrize("management", [Forgetful], indirect=True)
+def test_a_connection_that_was_ended_while_it_was_idle_is_made_anew(management: Management) -> None:
+    """The one who asks notices nothing."""
+    assert [management.version() for _ in range(3)] == ["4.3.6"] * 3
+
+
+@pytest.mark.parametrize("management", [Mute], indirect=True)
+def test_one_that_never_answers_is_given_up(management: Management) -> None:
+    """After two questions."""
+    with pytest.raises(ManagementUnavailable):
+        management.version()
