@@ -24,9 +24,21 @@ NOT_RUN = {
     ("docs/from-delay-plugin.md", "import pika"): "what the page leads away from: it needs the plugin",
     ("docs/any-delay.md", "long units"): "Java; the same headers are made in Python above it, which is run",
     ("docs/connecting.md", "username:"): "a file with a secret left out; tests/integration/test_access.py uses such files",
+    ("docs/testing.md", "[pytest]"): "tests/unit/testing/test_docs.py runs the tests of the page with it",
     ("docs/verify.md", "apiVersion: batch/v1"): "for a Kubernetes cluster",
     ("docs/import.md", "# NServiceBus"): "a comment of a file; tests/integration/test_import.py compares it",
 }
+
+# Blocks that are a part of what a command answers: compared with it.
+ANSWERS = {
+    ("docs/export.md", 'resource "rabbitmq_queue"'): ("export", "topology.yaml", "--format", "terraform"),
+    ("docs/export.md", "apiVersion: rabbitmq.com"): ("export", "topology.yaml", "--format", "kubernetes"),
+}
+
+
+def answered_by(page: str, text: str) -> tuple[str, ...] | None:
+    """The command whose answer a block is a part of."""
+    return next((words for (of, start), words in ANSWERS.items() if of == page and text.startswith(start)), None)
 
 
 def reason_for(page: str, text: str) -> str | None:

@@ -23,8 +23,16 @@ retry:
 """
 # Where a page shows answers about a file that it does not show.
 _FILES = {
-    "docs/consuming.md": SHOP + "  mails.queue: {levels: [1m], max: 3, park: mails.dlq}\nqueues:\n  mails.lost: {}\n",
-    "docs/lint.md": """\
+    "docs/consuming.md": {
+        "topology.yaml": SHOP.replace("queues:", "queues:\n  mails.lost: {}")
+        + "  mails.queue: {levels: [1m], max: 3, park: mails.dlq}\n"
+    },
+    "docs/inserting.md": {
+        "without.yaml": "version: 1\ndelay: {levels: [5m]}\nexchanges: {site.exchange: {type: topic, existing: true}}\n"
+        "queues: {mails.queue: {existing: true}}\n"
+    },
+    "docs/lint.md": {
+        "topology.yaml": """\
 version: 1
 delay:
   levels:
@@ -36,10 +44,13 @@ routes:
   - {from: orders.exchange, key: order.created, delay: 1h, to: orders.queue}
   - {from: orders.exchange, key: order.*, delay: 1m, to: orders.queue}
 lint: {ignore: [{rule: D201, at: scratch.queue, reason: what expires there is not missed}]}
-""",
-    "docs/verify.md": SHOP.replace("15m]", "15m]\n  any: {steps: 6}").replace(
-        "retry:", "  - {key: reminder, delay: any, to: reminders.queue}\nretry:"
-    ),
+"""
+    },
+    "docs/verify.md": {
+        "topology.yaml": SHOP.replace("15m]", "15m]\n  any: {steps: 6}").replace(
+            "retry:", "  - {key: reminder, delay: any, to: reminders.queue}\nretry:"
+        )
+    },
 }
 _LEVELS = "  levels: [1m, 5m, 15m]\n"
 # What a page tells that the file has become before a line is typed; by how the line and its answer begin.
@@ -61,7 +72,7 @@ _EDITS = {
 def lay_out(page: str, folder: Path) -> None:
     """Put all files into a folder that a page speaks of."""
     own = {_name(text): text for text in _topologies(page)}
-    for name, text in {"topology.yaml": SHOP, **own, **_given(page), **_shown(page)}.items():
+    for name, text in {"topology.yaml": SHOP, **own, **_FILES.get(page, {}), **_shown(page)}.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "service.yaml").symlink_to(ROOT / "examples" / "service.yaml")
@@ -89,10 +100,6 @@ def edits_of_nothing() -> list[tuple[str, str]]:
 def is_about(key: tuple[str, str], line: Line) -> bool:
     """Whether an entry of a table speaks of a line."""
     return line.page == key[0] and line.whole.startswith(key[1])
-
-
-def _given(page: str) -> dict[str, str]:
-    return {"topology.yaml": _FILES[page]} if page in _FILES else {}
 
 
 def _topologies(page: str) -> list[str]:

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import delayctl
+from tests.support.doc_blocks import ROOT, blocks
+from tests.support.doc_exceptions import ANSWERS
 from tests.support.doc_files import edit, edits_of_nothing, lay_out
 from tests.support.doc_lines import Line, Way, lines, unused, way
 from tests.support.doc_runs import codes_of_nothing, expected_code, is_shown, run_commands
@@ -25,6 +28,19 @@ def test_a_command_without_a_broker_answers_as_shown(
 
     assert ran.code == expected_code(line), ran.err
     assert is_shown(line, ran), ran.out + ran.err
+
+
+@pytest.mark.parametrize(("place", "words"), ANSWERS.items(), ids=str)
+def test_a_block_is_part_of_an_answer(
+    place: tuple[str, str], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Word for word."""
+    page, start = place
+    lay_out(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (text,) = (block.text for block in blocks() if block.page == ROOT / page and block.text.startswith(start))
+
+    assert text in delayctl(*words).out
 
 
 def test_every_exception_is_one() -> None:
