@@ -16,13 +16,21 @@ from tests.support.rabbit import Rabbit
 
 PAGES = pages_with(Way.LIVE, Way.SHELL)
 # Pages that begin where nothing is applied yet; on the others the page's file is.
-FROM_NOTHING = {"README.md", "docs/export.md", "docs/import.md", "docs/inserting.md", "docs/operations.md", "docs/start.md"}
+FROM_NOTHING = {
+    "README.md",
+    "docs/export.md",
+    "docs/import.md",
+    "docs/inserting.md",
+    "docs/operations.md",
+    "docs/start.md",
+}
 # Commands whose answers have no figures of a broker that has been at work for a while.
 COMPARED = {"plan", "apply", "explain", "import", "publish", "consume", "permissions", "pending"}
 NOT_COMPARED = {
     ("docs/consuming.md", "delayctl consume"): "shows messages of three clients, one of them in colour",
     ("docs/redrive.md", "delayctl pending"): "shows twelve thousand messages, an hour after three others were parked",
 }
+EXPLAIN = "delayctl explain topology.yaml --exchange orders.exchange --key order.created"
 USERS = ("shop", "timeouts", "ops")
 
 
@@ -88,7 +96,10 @@ def work_by_hand(rabbit: Rabbit) -> None:
     made = HandMade(rabbit)
     made.queue(
         "delay.1m.queue",
-        **{"x_queue_type": "classic", "x_message_ttl": 60_000, "x_max_length": 10, "x_overflow": "drop-head"},
+        x_queue_type="classic",
+        x_message_ttl=60_000,
+        x_max_length=10,
+        x_overflow="drop-head",
         x_dead_letter_exchange="delay.exchange",
     )
     made.bind("delay.1m.exchange", "delay.1m.queue")
@@ -124,7 +135,7 @@ def allow_too_much(rabbit: Rabbit) -> None:
 BEFORE: dict[tuple[str, str], Callable[[Rabbit], None]] = {
     ("README.md", "delayctl plan topology.yaml --detailed-exitcode"): work_by_hand,
     ("docs/doctor.md", "delayctl doctor topology.yaml --watch-for"): shorten_a_level,
-    ("docs/explain.md", "delayctl explain topology.yaml --exchange orders.exchange --key order.created --live"): send_back,
+    ("docs/explain.md", f"{EXPLAIN} --live"): send_back,
     ("docs/import.md", "delayctl import"): lambda rabbit: HandMade(rabbit).recipe(),
     ("docs/inserting.md", "delayctl plan insert.yaml"): join_others,
     ("docs/inserting.md", "delayctl apply without.yaml"): lambda rabbit: rabbit.publish(

@@ -84,7 +84,7 @@ def check_yaml(block: Block) -> None:
 
 def is_topology(block: Block) -> bool:
     """Whether it is one, or a part of one."""
-    return is_template(block) or bool(keys := top_keys(block)) and keys <= _TOP
+    return is_template(block) or (bool(keys := top_keys(block)) and keys <= _TOP)
 
 
 def is_template(block: Block) -> bool:

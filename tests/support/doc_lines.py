@@ -105,6 +105,7 @@ def unused() -> list[tuple[str, str]]:
     """Entries of the table that speak of nothing."""
     texts = [(line.page, line.text) for line in lines()]
     texts += [(block.page.relative_to(ROOT).as_posix(), block.text) for block in blocks()]
+    entries = [(page, start) for page, starts in NOT_RUN.items() for start in starts]
     return [
-        (page, start) for page, start in NOT_RUN if not any(of == page and text.startswith(start) for of, text in texts)
+        entry for entry in entries if not any(entry[0] == page and text.startswith(entry[1]) for page, text in texts)
     ]

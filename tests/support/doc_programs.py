@@ -28,12 +28,13 @@ class Session:
     """What the programs of a page share: their names, and a broker with the page's file."""
 
     def __init__(self, broker: SimulatedBroker, patch: pytest.MonkeyPatch) -> None:
-        self.broker, self.names = broker, {"__name__": "__main__"}
+        self.broker = broker
+        self.names: Names = {"__name__": "__main__"}
         self.started: list[DelayConsumer] = []
         self._connections: list[pika.BlockingConnection] = []
         # A consumer would run for ever: it begins when the programs of the page are over, in a thread.
         self._patch = patch
-        patch.setattr(DelayConsumer, "run", lambda consumer: self.started.append(consumer))
+        patch.setattr(DelayConsumer, "run", lambda consumer: self.started.extend([consumer]))
 
     def run(self, block: Block) -> None:
         """Run a program."""
@@ -78,7 +79,8 @@ def _any_delay(session: Session) -> Names:
         "BasicProperties": pika.BasicProperties,
         "body": b"call the customer",
         "delay_ms": 36_500,
-        **{"datetime": datetime, "UTC": UTC},
+        "datetime": datetime,
+        "UTC": UTC,
     }
 
 
@@ -92,12 +94,12 @@ class Bank:
 
 def _consuming(session: Session) -> Names:
     cancelled: list[object] = []
-    return {"bank": Bank(), "cancel": cancelled.append, "cancelled": cancelled, "send": lambda message: DONE}
+    return {"bank": Bank(), "cancel": cancelled.append, "cancelled": cancelled, "send": lambda _: DONE}
 
 
 def _metrics(session: Session) -> Names:
     consumer = DelayConsumer(session.broker.url, topology="topology.yaml", clock=session.broker.clock)
-    consumer.handle("orders.timeout.queue", lambda message: DONE)
+    consumer.handle("orders.timeout.queue", lambda _: DONE)
     consumer.run()
     return {"consumer": consumer}
 

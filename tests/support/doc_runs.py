@@ -1,6 +1,7 @@
 """Runs what pages say to type, and holds it to the exit code and the answer that they show."""
 
 import re
+from collections.abc import Callable
 
 from tests.support.commands import Ran, delayctl
 from tests.support.doc_files import is_about
@@ -45,12 +46,12 @@ def codes_of_nothing() -> list[tuple[str, str]]:
     return [key for key in _CODES if not any(is_about(key, line) for line in lines())]
 
 
-def run_commands(line: Line, *added: str) -> Ran:
-    """Run the commands of a line in this process, one after the other; the last one's answer."""
+def run_commands(line: Line, run: Callable[..., Ran] = delayctl) -> Ran:
+    """Run the commands of a line, one after the other as long as all goes well; the last one's answer."""
     ran = Ran(0, "", "")
     for words in line.commands:
         assert ran.code == 0, ran.err
-        ran = delayctl(*words, *added)
+        ran = run(*words)
     return ran
 
 

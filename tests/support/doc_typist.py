@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.support.commands import Ran, delayctl, delayctl_process
 from tests.support.doc_lines import Line, Way, way
+from tests.support.doc_runs import run_commands
 from tests.support.rabbit import Rabbit
 
 # Waits that are longer than a test may be, questions to whoever sits there, and ports that others may have.
@@ -42,14 +43,7 @@ class Typist:
             text = re.sub(pattern, instead, text)
         if text.startswith("curl "):
             return self._import_definitions()
-        return self._shell(text) if way(line) is Way.SHELL else self._commands(Line(line.page, line.number, text))
-
-    def _commands(self, line: Line) -> Ran:
-        ran = Ran(0, "", "")
-        for words in line.commands:
-            assert ran.code == 0, ran.err
-            ran = _until_it_serves(words) if words[0] == "serve" or "--listen" in words else delayctl(*words)
-        return ran
+        return self._shell(text) if way(line) is Way.SHELL else run_commands(Line(line.page, line.number, text), _run)
 
     def _shell(self, text: str) -> Ran:
         """By bash, which finds delayctl; a script gets the file as its argument."""
@@ -66,12 +60,16 @@ class Typist:
         return Ran(0, "", "")
 
 
-def _until_it_serves(words: list[str]) -> Ran:
+def _run(*words: str) -> Ran:
+    return _until_it_serves(words) if words[0] == "serve" or "--listen" in words else delayctl(*words)
+
+
+def _until_it_serves(words: tuple[str, ...]) -> Ran:
     """Start a command that never ends, and stop it as Ctrl-C does when it says where it serves."""
     with delayctl_process(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         try:
-            said = "".join(iter_until(process.stdout, "Serving "))
+            said = "".join(_until(process.stdout, "Serving "))
             process.send_signal(signal.SIGINT)
             said += process.communicate(timeout=_ENDS_WITHIN_S)[0]
         finally:
@@ -79,7 +77,7 @@ def _until_it_serves(words: list[str]) -> Ran:
     return Ran(process.returncode, said, "")
 
 
-def iter_until(lines: Iterable[str], start: str) -> Iterator[str]:
+def _until(lines: Iterable[str], start: str) -> Iterator[str]:
     """Lines up to the first that begins so."""
     for line in lines:
         yield line
