@@ -9,6 +9,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import click
@@ -56,9 +57,10 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
-def blocks() -> list[Block]:
+@cache
+def blocks() -> tuple[Block, ...]:
     """All of them."""
-    return [block for page in PAGES for block in _blocks_of(page)]
+    return tuple(block for page in PAGES for block in _blocks_of(page))
 
 
 def _blocks_of(page: Path) -> Iterator[Block]:
@@ -70,14 +72,30 @@ def _blocks_of(page: Path) -> Iterator[Block]:
 
 def check_yaml(block: Block) -> None:
     """A topology, whole or in part, can be used; anything else can be read."""
-    if "{%" in block.text or "{{" in block.text:
+    if is_template(block):
         read_spec(block.text, _VALUES, file=str(block))
         return
-    documents = [*yaml.safe_load_all(block.text)]
-    if len(documents) == 1 and isinstance(documents[0], dict) and documents[0].keys() <= _TOP:
-        missing = _AROUND.keys() - documents[0].keys() if "version" not in documents[0] else ()
+    keys = top_keys(block)
+    if is_topology(block):
+        missing = _AROUND.keys() - keys if "version" not in keys else ()
         around = "".join(f"{key}: {_AROUND[key]}\n" for key in sorted(missing))
         expand(read_spec(block.text + around, {}, file=str(block)))
+
+
+def is_topology(block: Block) -> bool:
+    """Whether it is one, or a part of one."""
+    return is_template(block) or (bool(keys := top_keys(block)) and keys <= _TOP)
+
+
+def is_template(block: Block) -> bool:
+    """Whether it has to be filled in before it is YAML."""
+    return "{%" in block.text or "{{" in block.text
+
+
+def top_keys(block: Block) -> set[str]:
+    """The names that a document begins its parts with."""
+    documents = [*yaml.safe_load_all(block.text)]
+    return {*documents[0]} if len(documents) == 1 and isinstance(documents[0], dict) else set()
 
 
 def check_python(block: Block) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    """The code of one language on the page."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = PAGE) -> list[str]:
+    """The code of one language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 def run_pytest(folder: Path, *arguments: str) -> str:
@@ -51,6 +52,15 @@ def test_every_block_of_the_page_runs(project: Path) -> None:
     functions = sum(block.count("def test_") for block in blocks("python"))
 
     assert run_pytest(project, "-W", "error").startswith(f"{functions} passed in ")
+
+
+def test_the_test_of_the_readme_runs(project: Path) -> None:
+    """With the file that the README shows."""
+    (project / "topology.yaml").write_text(blocks("yaml", README)[0], encoding="utf-8")
+    (block,) = (block for block in blocks("python", README) if "def test_" in block)
+    (project / "test_readme.py").write_text(block, encoding="utf-8")
+
+    assert run_pytest(project, "test_readme.py", "-W", "error").startswith("1 passed in ")
 
 
 def test_the_example_runs() -> None:
