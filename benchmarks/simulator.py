@@ -5,7 +5,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 from delayctl.simulator import rocketmq
 from delayctl.simulator.clock import VirtualClock
@@ -35,9 +35,10 @@ def measure_simulator(*, rounds: int, sizes: list[int]) -> str:
     lines = [
         "### Simulator: messages delayed, dead-lettered, consumed and acknowledged, per second of CPU\n",
         "Bars for the RabbitMQ model: ≥ 200,000 a second, ≥ 10 × the same on SimPy. One message every millisecond, in turn into",
-        "RocketMQ's 18 levels, from 1 s to 2 h; no log. *SimPy, full* does for these messages what the model does; *SimPy, bare* is the",
-        "least that can be called a delay. Both are written with a process per level, which is the faster way there. Of all rounds the",
-        "fastest counts, for others on the machine only ever make them slower.\n",
+        "RocketMQ's 18 levels, from 1 s to 2 h; no log. *SimPy, full* does for these messages what the model does, with stores and a",
+        "process per level; *SimPy, bare* is the least that can be called a delay. For information: *each* is *full* with a process per",
+        "message, *lean* is *full* with bare events in place of stores. Of all rounds the fastest counts, for others on the machine",
+        "only ever make them slower.\n",
         "| what | messages/s of CPU | the RabbitMQ model's speed, this = 1 | bar |",
         "|---|---:|---:|---:|",
         *(_line(name, found, ours) for name, found in rates.items()),
@@ -56,8 +57,7 @@ def _rates(count: int, rounds: int) -> dict[str, list[float]]:
     """Rates of every round; in a round all run one after the other."""
     runs: dict[str, Run] = {
         "RabbitMQ model": _on_rabbitmq,
-        "SimPy, full": lambda count: _on_simpy("full", count),
-        "SimPy, bare": lambda count: _on_simpy("bare", count),
+        **{f"SimPy, {way}": partial(_on_simpy, way) for way in simulator_simpy.WAYS},
         "RocketMQ model": _on_rocketmq,
     }
     turns = [{name: count / _seconds(run, count) for name, run in runs.items()} for _ in range(rounds)]

@@ -83,7 +83,7 @@ class VirtualClock:
         self._cancelled += 1
         # What is cancelled leaves the heap when its time comes, or when it is the larger part of it.
         if self._cancelled > 64 and self._cancelled * 2 > len(self._planned):
-            self._planned = [entry for entry in self._planned if entry[2].number == entry[1]]
+            self._planned[:] = [entry for entry in self._planned if entry[2].number == entry[1]]
             heapify(self._planned)
             self._cancelled = 0
 
@@ -124,7 +124,8 @@ class VirtualClock:
 
     def _happen(self, until: int) -> None:
         """What `step` does, over and over; written out, as a long run spends much of its time here."""
-        while (planned := self._planned) and planned[0][0] <= until:
+        planned = self._planned
+        while planned and planned[0][0] <= until:
             time, number, timer = heappop(planned)
             if timer.number == number:
                 timer.number = 0

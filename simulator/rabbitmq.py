@@ -127,12 +127,13 @@ class Broker:
         """Publish a message and answer as a broker does with confirms."""
         self._published = number = self._published + 1
         post = self._post
-        way = post.ways[exchange, key]
-        if way.queue is not None and way.is_open and not headers and properties.expiration is None:
+        way = post.ways[exchange][key]
+        queue = way.entry
+        if queue is not None and not headers and (properties is NO_PROPERTIES or properties.expiration is None):
             publication = way.publication
             if post.is_logging:
                 post.note(Published(number, exchange, key, publication.queues))
-            if not way.queue.offer_plain(number, exchange, key, body, properties):
+            if not queue.offer_plain(number, exchange, key, body, properties):
                 publication = self._nacked(number, publication.queues, publication.queues)
         else:
             message = new_message(number, exchange, key, body, headers, properties)

@@ -127,23 +127,24 @@ def new_message(  # noqa: PLR0917 (a million are made, and keywords take time)
     return message
 
 
-# What was published without headers and expiration, and waits in its first queue: when it expires, number, exchange, key, body,
-# properties if there are any. A million of them may wait: plain tuples of plain values are small, and the garbage collector
-# learns at the first look that it need not look at them again.
-Plain = tuple[int | None, int, str, str, bytes, Properties | None]
+# What was published without headers and expiration, never came back and died once at most: when it expires, number, exchange,
+# key, body, properties if there are any, deaths. A million of them may wait: plain tuples of plain values are small, made in no
+# time, and the garbage collector learns at the first look that it need not look at them again.
+Plain = tuple[int | None, int, str, str, bytes, Properties | None, Deaths]
+Kept = Message | Plain
 
 
-def unpacked(kept: Message | Plain) -> Message:
+def unpacked(kept: Kept) -> Message:
     """A message, however it was kept."""
     if isinstance(kept, Message):
         return kept
-    expires, number, exchange, key, body, properties = kept
+    expires, number, exchange, key, body, properties, deaths = kept
     message = new_message(number, exchange, key, body, None, properties or NO_PROPERTIES)
-    message.expires = expires
+    message.expires, message.deaths = expires, deaths
     return message
 
 
-def expiry_of(kept: Message | Plain) -> int | None:
+def expiry_of(kept: Kept) -> int | None:
     """When a message expires, however it is kept."""
     return kept[0] if isinstance(kept, tuple) else kept.expires
 
@@ -163,13 +164,23 @@ def _keys(value: object) -> tuple[str, ...]:
 class Delivery:
     """A message as it is handed to a consumer, or taken with `get`; to be acknowledged or rejected once."""
 
-    __slots__ = ("_headers", "consumer", "is_open", "message", "source")
+    __slots__ = ("_headers", "consumer", "is_open", "kept", "place", "source")
 
-    message: Message
+    kept: Kept
+    place: int  # The message's, where that can't tell.
     source: "MessageQueue"
     consumer: "Consumer | None"
     is_open: bool  # Whether an answer is awaited.
     _headers: dict[str, object] | None
+
+    @property
+    def message(self) -> Message:
+        """What was handed out; most of them nobody looks at, so it is unpacked when somebody does."""
+        kept = self.kept
+        if isinstance(kept, tuple):
+            self.kept = kept = unpacked(kept)
+            kept.place = self.place
+        return kept
 
     @property
     def queue(self) -> str:
@@ -189,7 +200,8 @@ class Delivery:
     @property
     def body(self) -> bytes:
         """The payload."""
-        return self.message.body
+        kept = self.kept
+        return kept[4] if isinstance(kept, tuple) else kept.body
 
     @property
     def properties(self) -> Properties:
@@ -212,10 +224,11 @@ class Delivery:
         return f"Delivery({self.queue!r}, {self.exchange!r}, {self.key!r}, {self.body[:40]!r})"
 
 
-def new_delivery(message: Message, source: "MessageQueue", consumer: "Consumer | None") -> Delivery:
+def new_delivery(kept: Kept, source: "MessageQueue", consumer: "Consumer | None") -> Delivery:
     """A message that is handed out, and needs no answer; a function for the same reason as `new_message`."""
     delivery = Delivery()
-    delivery.message = message
+    delivery.kept = kept
+    delivery.place = 0
     delivery.source = source
     delivery.consumer = consumer
     delivery.is_open = False

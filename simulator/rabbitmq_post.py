@@ -11,12 +11,11 @@ from delayctl.simulator.rabbitmq_events import DeadLettered, Dropped, Event
 from delayctl.simulator.rabbitmq_message import (
     BCC,
     CC,
-    NO_PROPERTIES,
     Delivery,
     Headers,
+    Kept,
     Message,
     Plain,
-    new_message,
     unpacked,
 )
 from delayctl.simulator.rabbitmq_queue import MessageQueue
@@ -58,7 +57,7 @@ class Post:
         self.ways = ways
         self.due: deque[Delivery] = deque()
         self.on_idle: Callable[[MessageQueue], None] = _keep
-        self.letters: list[tuple[MessageQueue, Message]] = []  # On the way from a queue that let go of them to another.
+        self.letters: list[tuple[MessageQueue, Kept]] = []  # On the way from a queue that let go of them to another.
         self._is_handing_over = False
 
     def note(self, event: Event) -> None:
@@ -103,7 +102,7 @@ class Post:
 
     def way_of(self, message: Message) -> Way:
         """Where an exchange leads a message."""
-        way = self.ways[message.exchange, message.key]
+        way = self.ways[message.exchange][message.key]
         if not message.further and not way.sees_headers:
             return way
         headers = self.routing_headers(message)
@@ -131,22 +130,23 @@ class Post:
             self.letters += [(target, message.copy()) for target in targets]
 
     def dead_letter_plain(self, plain: Plain, queue: MessageQueue, reason: Reason) -> None:
-        """The same for what was in no other queue before; where it goes on to one alone, there is little to look at."""
-        _, number, exchange, key, body, properties = plain
+        """The same for what is kept small; where it goes on from its first queue to one alone, there is little to look at."""
+        _, number, exchange, key, body, properties, deaths = plain
         exit, exit_key = queue.exit, key if queue.exit_key is None else queue.exit_key
-        target = None if exit is None else self.ways[exit, exit_key].queue
-        if exit is None or target is None or target is queue:
+        target = None if exit is None else self.ways[exit][exit_key].queue
+        if exit is None or target is None or target is queue or deaths:
             self.dead_letter(unpacked(plain), queue, reason)
             return
-        message = new_message(number, exit, exit_key, body, None, properties or NO_PROPERTIES)
         clock = self.clock
-        message.deaths = ((queue.name, reason, exchange, key, clock.now + clock.ahead, None, 1),)
+        death: Death = (queue.name, reason, exchange, key, clock.now + clock.ahead, None, 1)
+        letter: Plain = (None, number, exit, exit_key, body, properties, (death,))
         if self.is_logging:
-            self.note_dead_lettered(message, queue.name, reason, (target,))
-        self.letters.append((target, message))
+            self.note_dead_lettered(unpacked(letter), queue.name, reason, (target,))
+        self.letters.append((target, letter))
 
     def _give_up(self) -> NoReturn:
-        target, message = self.letters[0]
+        target, letter = self.letters[0]
+        message = unpacked(letter)
         self.letters.clear()
         raise DelayctlError(
             f"message {message.number} goes round for ever in no time: it comes to queue {target.name!r} once more",
@@ -192,7 +192,7 @@ class Post:
 
     def targets(self, message: Message) -> tuple[MessageQueue, ...]:
         """The queues that a dead-lettered message goes to: not to one where it would go in a circle."""
-        way = self.ways[message.exchange, message.key]
+        way = self.ways[message.exchange][message.key]
         if way.sees_headers or message.further:
             way = self.way_of(message)
         queues = way.queues

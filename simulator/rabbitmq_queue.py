@@ -12,8 +12,8 @@ from delayctl.simulator.rabbitmq_idle import IdleTime
 from delayctl.simulator.rabbitmq_message import (
     FORGOTTEN,
     Delivery,
+    Kept,
     Message,
-    Plain,
     Properties,
     new_delivery,
     new_message,
@@ -35,7 +35,7 @@ class MessageQueue:
         self.name = declared.name
         self.post = post
         self.clock = post.clock
-        self.ready: deque[Message | Plain] = deque()
+        self.ready: deque[Kept] = deque()
         self.returned: list[tuple[int, Message]] = []
         self.unacked = 0
         self.bytes = 0  # Of what is ready; counted where there is a limit only.
@@ -90,11 +90,11 @@ class MessageQueue:
         self.bytes = 0
         return count
 
-    def _take(self) -> Message:
-        message = heappop(self.returned)[1] if self.returned else unpacked(self.ready.popleft())
+    def _take(self) -> Kept:
+        kept = heappop(self.returned)[1] if self.returned else self.ready.popleft()
         if self.max_bytes is not None:
-            self.bytes -= self.size(message)
-        return message
+            self.bytes -= self.size(unpacked(kept))
+        return kept
 
     # In.
 
@@ -106,7 +106,7 @@ class MessageQueue:
         """The same for what was published without headers and expiration."""
         return self.offer(new_message(number, exchange, key, body, None, properties))
 
-    def put(self, message: Message) -> None:
+    def put(self, letter: Kept) -> None:
         """Take a message that nobody waits to hear of: one that was dead-lettered."""
         raise NotImplementedError
 
@@ -137,21 +137,21 @@ class MessageQueue:
 
     def expire(self) -> None:
         """Let the head go, and then the next, as long as its time has come; then wait for the one in front."""
-        now, ready, returned = self.clock.now, self.ready, self.returned
+        clock, ready, returned = self.clock, self.ready, self.returned
+        now = clock.now
         while ready or returned:
             head = returned[0][1] if returned else ready[0]
-            if not isinstance(head, tuple):
-                expires = head.expires
-            elif (expires := head[0]) is not None and expires <= now and self.max_bytes is None:
-                ready.popleft()
-                self.post.dead_letter_plain(head, self, "expired")
-                continue
+            expires = head[0] if isinstance(head, tuple) else head.expires
             if expires is None:
                 return
             if expires > now:
-                self.clock.plan(self._alarm, expires)
+                clock.plan(self._alarm, expires)
                 return
-            self.bury(self._take(), "expired")
+            if isinstance(head, tuple) and self.max_bytes is None:
+                ready.popleft()
+                self.post.dead_letter_plain(head, self, "expired")
+            else:
+                self.bury(unpacked(self._take()), "expired")
 
     def _wake(self) -> None:
         self.expire()
@@ -186,14 +186,27 @@ class MessageQueue:
             consumer.is_waiting = False
         return None
 
-    def _deliver(self, message: Message, consumer: Consumer) -> None:
-        delivery = new_delivery(message, self, consumer)
-        if not consumer.no_ack:
+    def _deliver(self, kept: Kept, consumer: Consumer) -> None:
+        # What `new_delivery` and `_hold` do is written out, as every message comes by here.
+        delivery = Delivery()
+        delivery.kept = kept
+        delivery.source = self
+        delivery.consumer = consumer
+        delivery._headers = None
+        if consumer.no_ack:
+            delivery.is_open = False
+            delivery.place = 0
+        else:
+            delivery.is_open = True
+            self.unacked += 1
             consumer.unacked += 1
-            self._hold(delivery)
+            if isinstance(kept, tuple):
+                self._placed = delivery.place = self._placed + 1
+            elif not kept.place:
+                self._placed = kept.place = self._placed + 1
         post = self.post
         if post.is_logging:
-            post.note(Delivered(message.number, self.name, consumer.tag, message.is_redelivered))
+            post.note(Delivered(delivery.message.number, self.name, consumer.tag, delivery.redelivered))
         post.due.append(delivery)
 
     def get(self, *, no_ack: bool) -> Delivery | None:
@@ -213,9 +226,11 @@ class MessageQueue:
         """Await an answer, and keep the place of what may come back."""
         delivery.is_open = True
         self.unacked += 1
-        message = delivery.message
-        if not message.place:
-            self._placed = message.place = self._placed + 1
+        kept = delivery.kept
+        if isinstance(kept, tuple):
+            self._placed = delivery.place = self._placed + 1
+        elif not kept.place:
+            self._placed = kept.place = self._placed + 1
 
     # Back from consumers.
 
@@ -223,7 +238,14 @@ class MessageQueue:
         """The consumer is done with it."""
         if self.post.is_logging:
             self.post.note(Acked(delivery.message.number, self.name))
-        self._release(delivery)
+        # What `_release` does is written out, as nearly every message comes by here.
+        delivery.is_open = False
+        self.unacked -= 1
+        consumer = delivery.consumer
+        if consumer is not None:
+            consumer.unacked -= 1
+            if not consumer.is_waiting:
+                self._line_up(consumer)
         if self.ready or self.returned:
             self.run()
 
@@ -256,10 +278,13 @@ class MessageQueue:
         delivery.is_open = False
         self.unacked -= 1
         consumer = delivery.consumer
-        if consumer is None:
-            return
-        consumer.unacked -= 1
-        if not consumer.is_waiting and not consumer.is_cancelled:
+        if consumer is not None:
+            consumer.unacked -= 1
+            if not consumer.is_waiting:
+                self._line_up(consumer)
+
+    def _line_up(self, consumer: Consumer) -> None:
+        if not consumer.is_cancelled:
             consumer.is_waiting = True
             self.waiting.append(consumer)
 
@@ -293,7 +318,7 @@ class MessageQueue:
         """Let go of the head as long as there is too much; says whether any went."""
         is_changed = False
         while len(self) and self._is_over():
-            self.bury(self._take(), "maxlen")
+            self.bury(unpacked(self._take()), "maxlen")
             is_changed = True
         return is_changed
 

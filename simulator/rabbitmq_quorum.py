@@ -7,7 +7,7 @@ from delayctl.simulator.rabbitmq_asleep import Asleep
 from delayctl.simulator.rabbitmq_consumer import Consumer
 from delayctl.simulator.rabbitmq_death import Reason
 from delayctl.simulator.rabbitmq_forwarder import Forwarder
-from delayctl.simulator.rabbitmq_message import Delivery, Message, Plain, expiry_of
+from delayctl.simulator.rabbitmq_message import Delivery, Kept, Message, expiry_of, unpacked
 from delayctl.simulator.rabbitmq_queue import MessageQueue
 from delayctl.simulator.rabbitmq_size import properties_size
 from delayctl.topology.journey import is_at_least_once
@@ -72,9 +72,9 @@ class QuorumQueue(MessageQueue):
         self.put(message)
         return True
 
-    def put(self, message: Message) -> None:
+    def put(self, letter: Kept) -> None:
         """Take a message in, full or not."""
-        may_expire = self._admit(message)
+        may_expire = self._admit(unpacked(letter))
         # What is to live no time at all does not expire before limits have had their say.
         if self.is_limited:
             self._after_change()
@@ -94,7 +94,7 @@ class QuorumQueue(MessageQueue):
     def _expire_both(self) -> None:
         now = self.clock.now
         while self.returned and _is_due(self.returned[0][1], now):
-            self.bury(self._take(), "expired")
+            self.bury(unpacked(self._take()), "expired")
         while self.ready and _is_due(self.ready[0], now):
             self.bury(self._take_fresh(), "expired")
         heads = [*(message for _, message in self.returned[:1]), *itertools.islice(self.ready, 1)]
@@ -105,7 +105,7 @@ class QuorumQueue(MessageQueue):
     def _take_fresh(self) -> Message:
         """Take the first that never came back."""
         returned, self.returned = self.returned, []
-        message = self._take()
+        message = unpacked(self._take())
         self.returned = returned
         return message
 
@@ -117,9 +117,9 @@ class QuorumQueue(MessageQueue):
         self._reopen()
         return count
 
-    def _deliver(self, message: Message, consumer: Consumer) -> None:
+    def _deliver(self, kept: Kept, consumer: Consumer) -> None:
         """Hand it out; a consumer that is full now loses its turn at once, not when it would have been served again."""
-        super()._deliver(message, consumer)
+        super()._deliver(kept, consumer)
         if consumer.is_full:
             self.waiting.remove(consumer)
             consumer.is_waiting = False
@@ -135,7 +135,7 @@ class QuorumQueue(MessageQueue):
         """Let go of the head as long as there is too much; what goes at once is dead-lettered last first."""
         pushed_out = []
         while len(self) and self._is_over():
-            pushed_out.append(self._take())
+            pushed_out.append(unpacked(self._take()))
         for message in reversed(pushed_out):
             self.bury(message, "maxlen")
         return bool(pushed_out)
@@ -220,6 +220,6 @@ class QuorumQueue(MessageQueue):
         return headers
 
 
-def _is_due(kept: Message | Plain, now: int) -> bool:
+def _is_due(kept: Kept, now: int) -> bool:
     expires = expiry_of(kept)
     return expires is not None and expires <= now

@@ -18,21 +18,36 @@ MAX_KNOWN = 100_000  # Keys that differ in every message would fill the memory o
 class Way:
     """The queues behind an exchange for one key, and the answer that a publisher gets if none refuses.
 
-    `is_open` says whether publishers may go it. `queue` is the only one, where there is one and the key alone decides.
+    `queue` is the only one, where there is one and the key alone decides; `entry` is the same where publishers may go there.
     """
 
-    __slots__ = ("is_open", "publication", "queue", "queues", "sees_headers")
+    __slots__ = ("entry", "publication", "queue", "queues", "sees_headers")
 
     def __init__(self, queues: "tuple[MessageQueue, ...]", *, is_open: bool, sees_headers: bool) -> None:
         self.queues = queues
         self.queue = queues[0] if len(queues) == 1 and not sees_headers else None
         self.publication = Publication(tuple(queue.name for queue in queues))
-        self.is_open = is_open
+        self.entry = self.queue if is_open else None
         self.sees_headers = sees_headers  # Or at the id: this is the way of a message that has neither.
 
 
-class Ways(dict[tuple[str, str], Way]):
-    """The ways through one network, by exchange and key, of messages without headers; looked for when first asked for."""
+class Keys(dict[str, Way]):
+    """The ways behind one exchange by key, of messages without headers; looked for when first asked for."""
+
+    def __init__(self, exchange: str, find: "Callable[[str, str], Way]") -> None:
+        super().__init__()
+        self._exchange, self._find = exchange, find
+
+    def __missing__(self, key: str) -> Way:
+        way = self._find(self._exchange, key)
+        if len(self) >= MAX_KNOWN:
+            self.clear()
+        self[key] = way
+        return way
+
+
+class Ways(dict[str, Keys]):
+    """The ways through one network, by exchange and then by key: two look-ups take half the time of one with both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,13 +67,14 @@ class Ways(dict[tuple[str, str], Way]):
             self._network = IndexedNetwork.of(self.describe())
         return self._network
 
-    def __missing__(self, place: tuple[str, str]) -> Way:
-        exchange, key = place
-        way = self._way(route(self.network, exchange, Routable(key)))
-        if len(self) >= MAX_KNOWN:
-            self.clear()
-        self[place] = way
-        return way
+    def __missing__(self, exchange: str) -> Keys:
+        keys = Keys(exchange, self._find)
+        if exchange in self.network.exchanges:  # Names that differ in every message would fill the memory otherwise.
+            self[exchange] = keys
+        return keys
+
+    def _find(self, exchange: str, key: str) -> Way:
+        return self._way(route(self.network, exchange, Routable(key)))
 
     def find_by_headers(self, exchange: str, key: str, headers: Headers, id: str | None = None) -> Way:
         """The way of a message with headers, or with an id."""

@@ -1,10 +1,11 @@
 """Messages without headers are kept small while they wait; nothing else about them may differ from the others."""
 
 import gc
+from collections import deque
 from collections.abc import Callable
 
 import pytest
-from delayctl.simulator.rabbitmq import Broker, Properties
+from delayctl.simulator.rabbitmq import Broker, Delivery, Properties
 from delayctl.topology.duration import Duration
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings
 
@@ -60,6 +61,21 @@ def expire(broker: Broker, publish: Publish) -> None:
     broker.clock.advance(30)
 
 
+def expire_in_turn(broker: Broker, publish: Publish) -> None:
+    """Each comes at a time of its own; a consumer gives one back, rejects one and keeps one."""
+    answers = deque([lambda d: broker.reject(d, requeue=True), lambda d: broker.nack(d, requeue=False), broker.ack])
+
+    def answer(delivery: Delivery) -> None:
+        if answers:
+            answers.popleft()(delivery)
+
+    broker.consume("work", answer, prefetch=2)
+    for body in (b"a", b"b", b"c", b"d", b"e", b"f"):
+        publish("wait", body)
+        broker.clock.advance(3)
+    broker.clock.advance(30)
+
+
 def come_back(broker: Broker, publish: Publish) -> None:
     """One is taken and given back before its time has come."""
     publish("wait", b"a")
@@ -101,7 +117,7 @@ def refuse(broker: Broker, publish: Publish) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.10", "4.3"])
-@pytest.mark.parametrize("course", [expire, come_back, shrink, overflow, refuse])
+@pytest.mark.parametrize("course", [expire, expire_in_turn, come_back, shrink, overflow, refuse])
 @pytest.mark.parametrize("objects", WAYS_OUT.values(), ids=WAYS_OUT)
 def test_what_has_no_headers_fares_like_what_has_some(
     objects: tuple[Exchange | Queue | Binding, ...], course: Course, version: str
