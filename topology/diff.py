@@ -264,6 +264,7 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
         drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
         if drift:
             work.refusals.append(drift)
+    work.refusals.extend(_switches_held(work, vhost))
     for policy in (*policies, *live.operator_policies):
         if not is_readable(policy.pattern):
             work.warnings.append(
@@ -281,6 +282,16 @@ def _check_surroundings(work: _Work, vhost: str) -> None:
         work.warnings.append(
             f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
         )
+
+
+def _switches_held(work: _Work, vhost: str) -> Iterator[Refusal]:
+    """Queues that could only be changed by way of one that a policy of others would bend."""
+    policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
+    for name, meanwhile in work.both.course.held.items():
+        drift = policy_drift(meanwhile, live, policies, desired.policies, is_delay=True, vhost=vhost)
+        if drift:
+            reason = f"stays as it is: messages would wait in {meanwhile.name} while it is changed, and {drift.reason}"
+            yield replace(drift, subject=f"queue {name}", reason=reason)
 
 
 def _adoption(work: _Work) -> Iterator[str]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from delayctl.topology.arguments import ALTERNATE_EXCHANGE, policy_settings
-from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
+from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue, policy_drift
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import effective
 from delayctl.topology.live import Live
@@ -37,6 +37,8 @@ class Course:
     waits: tuple[Wait, ...] = ()
     covered: Mapping[Binding, str] = field(default_factory=dict)  # Bindings that go once a policy leads round them.
     stages: Mapping[str, Seen] = field(default_factory=dict)  # How far each change is, by its level.
+    # Queues that stay as they are, and those that messages would wait in meanwhile: policies of others would bend these.
+    held: Mapping[str, Queue] = field(default_factory=dict)
 
 
 def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: Collection[str] = ()) -> Course:
@@ -46,31 +48,35 @@ def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: C
     switches = [switch for switch in levels if switch.stage]
     if not switches:
         return Course(asked)
+    held = [switch for switch in switches if switch.is_held]
+    going = [switch for switch in switches if not switch.is_held]
     return Course(
-        _aim(asked, switches),
-        tuple(switch.to_wait_for for switch in switches),
-        {switch.binding: switch.next.policy for switch in switches if switch.stage == "empties"},
-        {switch.wait.name: switch.stage if switch.is_under_way else "due" for switch in switches if switch.stage},
+        _aim(asked, going, held),
+        tuple(switch.to_wait_for for switch in going),
+        {switch.binding: switch.next.policy for switch in going if switch.stage == "empties"},
+        {switch.wait.name: switch.stage if switch.is_under_way else "due" for switch in going if switch.stage},
+        {switch.wait.queue: switch.next_queue for switch in held},
     )
 
 
-def _aim(asked: Topology, switches: list["_Switch"]) -> Topology:
+def _aim(asked: Topology, going: list["_Switch"], held: list["_Switch"]) -> Topology:
     """What is asked for, with the ways round in it and without what has to wait."""
-    kept = {switch.wait.queue: switch.found for switch in switches if switch.stage == "empties" and switch.found}
-    unbound = {switch.binding for switch in switches if switch.stage in ("empties", "renewed")}
-    held = {switch.own_policy: switch for switch in switches if switch.stage == "empties"}
-    policies = [policy for policy in asked.policies if policy.name not in held]
-    policies += [policy for switch in held.values() if (policy := switch.policy_found)]
-    queues = [*(kept.get(queue.name, queue) for queue in asked.queues), *(switch.next_queue for switch in switches)]
-    exchanges = [*asked.exchanges, *(Exchange(switch.next.entrance, "fanout") for switch in switches)]
-    ways_round = [Binding(switch.next.entrance, "queue", switch.next.queue) for switch in switches]
+    staying = [*held, *(switch for switch in going if switch.stage == "empties")]
+    kept = {switch.wait.queue: switch.found for switch in staying if switch.found}
+    unbound = {switch.binding for switch in going if switch.stage in ("empties", "renewed")}
+    left_alone = {switch.own_policy for switch in staying}
+    policies = [policy for policy in asked.policies if policy.name not in left_alone]
+    policies += [policy for switch in staying if (policy := switch.policy_found)]
+    queues = [*(kept.get(queue.name, queue) for queue in asked.queues), *(switch.next_queue for switch in going)]
+    exchanges = [*asked.exchanges, *(Exchange(switch.next.entrance, "fanout") for switch in going)]
+    ways_round = [Binding(switch.next.entrance, "queue", switch.next.queue) for switch in going]
     return replace(
         asked,
         exchanges=tuple(sorted(exchanges, key=lambda exchange: exchange.name)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         bindings=sorted_bindings((*(b for b in asked.bindings if b not in unbound), *ways_round)),
-        policies=(*policies, *(switch.leading_round for switch in switches)),
-        rounds=tuple(switch.round for switch in switches),
+        policies=(*policies, *(switch.leading_round for switch in going)),
+        rounds=tuple(switch.round for switch in going),
     )
 
 
@@ -97,6 +103,13 @@ class _Switch:
         if not self.is_bound:
             return "takes over" if self.found else "renewed"
         return "next empties" if self._messages(self.next.queue) else None
+
+    @cached_property
+    def is_held(self) -> bool:
+        """Say whether the way round is not to be taken: by a policy of others messages would not wait there as they should."""
+        if self.stage != "empties":
+            return False  # The queue is renewed already, and leads away from there.
+        return bool(policy_drift(self.next_queue, self.live, self.policies, self.asked.policies, is_delay=True))
 
     @cached_property
     def next(self) -> WaitNames:

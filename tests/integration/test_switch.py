@@ -158,3 +158,25 @@ def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: Topolo
 
     assert (refused.code, begun.code, ended.code) == (64, 3, 0)
     assert not objects(rabbit)
+
+
+def test_nothing_begins_while_a_policy_bends_the_way_round(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """What is published meanwhile would leave early; the plan says whose policy it is, and how to be rid of it."""
+    file = topology.write(text(SLOW))
+    rabbit.delayctl("apply", file, "--yes")
+    rabbit.publish("orders", "order.created", "waits")
+    rabbit.put_policy("theirs", r"^delay\..*next\.queue$", message_ttl=1000)
+    before = rabbit.definitions()
+
+    topology.write(text(SLOW, max_length=77))
+    refused = rabbit.delayctl("apply", file, "--yes")
+    rabbit.publish("orders", "order.created", "waits too")
+
+    assert refused.code == 1, refused.out
+    assert "messages would wait in delay.soon.next.queue while it is changed, and policy theirs" in refused.out
+    assert f"rabbitmqctl clear_policy -p {rabbit.vhost} theirs" in refused.out
+    assert (objects(rabbit), rabbit.ready("delay.soon.queue")) == (set(), 2)
+    assert rabbit.definitions() == before
+    rabbit.api("DELETE", "policies/{vhost}/theirs")
+    assert rabbit.delayctl("apply", file, "--yes").code == 3
+    assert objects(rabbit) == {"delay.soon.next.exchange", "delay.soon.next.policy", "delay.soon.next.queue"}

@@ -245,3 +245,69 @@ def test_a_step_of_the_ladder_changes_like_a_level() -> None:
 
     assert set(seen) == {frozenset({"delay.any.01.queue"}), frozenset({"delay.any.01.next.queue"})}
     assert state(broker) == after(later)
+
+
+HASTENS = Policy("theirs", r"next\.queue$", "queues", 1, (("message-ttl", 1_000),))
+BENDS = {
+    "a lower ttl": HASTENS,
+    "a limit": replace(HASTENS, definition=(("max-length", 5),)),
+    "a routing key": replace(HASTENS, definition=(("dead-letter-routing-key", "elsewhere"),)),
+}
+
+
+@pytest.mark.parametrize("messages", [0, 3])
+@pytest.mark.parametrize("policy", BENDS.values(), ids=BENDS)
+def test_nothing_goes_round_by_a_queue_that_a_policy_bends(policy: Policy, messages: int) -> None:
+    """Messages would wait there in another way than they should, so nothing is begun."""
+    live = live_of(shop(), {QUEUE: messages})
+
+    plan = diff(shop(overflow="reject-publish"), replace(live, policies=(*live.policies, policy)))
+
+    assert (plan.changes, plan.waits) == ((), ())
+    assert [refusal.subject for refusal in plan.refusals] == ["queue delay.1m.queue", f"queue {QUEUE}"]
+    assert plan.refusals[1].reason == (
+        f"stays as it is: messages would wait in {NEXT} while it is changed, "
+        "and policy theirs (priority 1) changes what it does"
+    )
+    assert "rabbitmqctl clear_policy -p / theirs" in plan.refusals[1].fix
+    assert [d.field for d in plan.refusals[1].differences] == [policy.definition[0][0]]
+
+
+def test_an_operator_policy_bends_the_way_round_too() -> None:
+    """It has the last word on TTLs and limits."""
+    plan = diff(shop(max_length=20), replace(live_of(shop(), {QUEUE: 3}), operator_policies=(HASTENS,)))
+    assert (plan.changes, plan.waits) == ((), ())
+    assert "operator policy theirs" in plan.refusals[1].reason
+
+
+def test_levels_that_no_policy_touches_are_changed_all_the_same() -> None:
+    """One level in the way holds up no other."""
+    live = live_of(shop(), {QUEUE: 3})
+    only_5m = replace(HASTENS, pattern=r"5m\.next\.queue$")
+
+    plan = diff(shop(max_length=20), replace(live, policies=(*live.policies, only_5m)))
+
+    assert [wait.subject for wait in plan.waits] == ["1m"]
+    assert [refusal.subject for refusal in plan.refusals] == [f"queue {QUEUE}"]
+    assert not any("5m" in label(resource_of(change)) for change in plan.changes)
+
+
+@pytest.mark.parametrize("call", calls_of("more room"))
+def test_a_policy_in_the_middle_of_a_change_lets_nothing_more_into_the_next_queue(call: int) -> None:
+    """The old queue takes messages again as it is, or, where it was empty, declared anew; without the policy it goes on."""
+    broker, seen = start_of("more room"), list[frozenset[str]]()
+    broker.watch = under_load(seen)
+    broker.break_at(call, Died())
+    with suppress(Died):
+        run_to_the_end(broker, CHANGES["more room"][1])
+    broker.policies["theirs"] = HASTENS
+
+    for _ in range(2):
+        run_once(broker, CHANGES["more room"][1])
+
+    assert INTO_QUEUE in broker.bindings
+    assert {len(places) for places in seen} <= {1}
+    assert broker.lost == []
+    del broker.policies["theirs"]
+    run_to_the_end(broker, CHANGES["more room"][1])
+    assert state(broker) == after(CHANGES["more room"][1])
