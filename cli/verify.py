@@ -168,7 +168,7 @@ class _Trial:
         management = self.host.management
         assert management is not None
         seen = look(management, self.desired.prefix)
-        tasks = tasks_for(probes, seen, self.effort, prefix=self.desired.prefix, run=self.run, file=self.file)
+        tasks = tasks_for(probes, seen, self.effort, desired=self.desired, run=self.run, file=self.file)
         observed = self._observe(tasks)
         missed = [probe for number, probe in enumerate(probes) if number in observed and observed[number].missing]
         figures = _figures_that_tell(management, missed) if missed else seen.figures
