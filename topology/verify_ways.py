@@ -10,7 +10,7 @@ from delayctl.topology.figures import Figures
 from delayctl.topology.journey import GOOD, End, Journey, journey
 from delayctl.topology.key_index import IndexedNetwork
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Queue
+from delayctl.topology.model import Binding, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import label
 from delayctl.topology.routing import Hop, Message, Network, route
@@ -48,6 +48,17 @@ def opened(network: Network, exchange: str) -> Network:
 def way_of(network: Network, probe: Probe) -> Journey:
     """The way of a canary."""
     return journey(network, probe.exchange, Message(probe.key, probe.headers))
+
+
+def unproved_waits(seen: Seen, desired: Topology) -> Iterator[str]:
+    """The queues of a file that messages wait in and that are no levels: only the ways to and from them are looked at."""
+    queues = Network.of_live(seen.live).queues
+    listed = {queue.name for queue in desired.queues} | {each.name for each in desired.existing if each.kind == "queue"}
+    for name in sorted(listed - desired.delay_queues & queues.keys()):
+        settings = queues[name].settings
+        if settings.ttl is not None and settings.dead_letter_exchange is not None:
+            exit = settings.dead_letter_exchange or "the default exchange"
+            yield f"{name} ({settings.ttl}{_by(name, seen)}, then to {exit})"
 
 
 def net_trouble(network: Network, names: Names, file: str) -> Trouble | None:

@@ -9,11 +9,11 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures
-from delayctl.topology.model import Binding, Exchange, Queue
+from delayctl.topology.model import Binding, Exchange, Policy, Queue
 from delayctl.topology.parse import read_spec
 from delayctl.topology.verify_plan import HASTEN_MS, Effort, tasks_for
 from delayctl.topology.verify_probes import probes_at, probes_of
-from delayctl.topology.verify_ways import Seen
+from delayctl.topology.verify_ways import Seen, unproved_waits
 
 from tests.support.examples import live_of
 
@@ -292,3 +292,16 @@ def test_what_comes_back_from_behind_a_target_is_no_second_way() -> None:
     behind = replace(behind, live=replace(behind.live, queues={**behind.live.queues, "site.retries": waits}))
 
     assert task_for(name, behind).expected == task_for(name).expected
+
+
+def test_waits_that_are_no_levels_are_not_proved() -> None:
+    """By arguments or by a policy, and of the file's queues alone."""
+    waits = Policy("p", "^(orders|others)", "queues", 0, (("message-ttl", 7_000), ("dead-letter-exchange", "due")))
+    live = replace(SEEN.live, policies=(waits,), queues={**SEEN.live.queues, "others.queue": Queue("others.queue")})
+    seen = replace(SEEN, live=live, policies={"orders.queue": "p"})
+
+    assert list(unproved_waits(seen, TOPOLOGY)) == [
+        "orders.parked (7s, then to due)",
+        "orders.queue (7s (policy p), then to due)",
+    ]
+    assert list(unproved_waits(SEEN, TOPOLOGY)) == []
