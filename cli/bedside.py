@@ -8,6 +8,7 @@ from delayctl.cli.options import Connection, spec_from
 from delayctl.cli.seen import seen_of
 from delayctl.cli.status import gather
 from delayctl.publishers.known import recorded_ladder, recorded_levels
+from delayctl.topology import rules_live
 from delayctl.topology.adopt import own_prefixes
 from delayctl.topology.clients import Clients
 from delayctl.topology.duration import Duration
@@ -17,11 +18,10 @@ from delayctl.topology.expand import expand
 from delayctl.topology.facts import read_facts
 from delayctl.topology.figures import Figures
 from delayctl.topology.findings import Finding
-from delayctl.topology.lint import lint
+from delayctl.topology.lint import RULES, lint
 from delayctl.topology.live import Live
 from delayctl.topology.model import Topology
 from delayctl.topology.recorded import recorded_parks, recorded_spec, recorded_topology
-from delayctl.topology.rules_live import RULES
 from delayctl.topology.spec import Spec
 from delayctl.topology.statistics import are_off, read_clients
 from delayctl.topology.status import Facts, Status, status_of
@@ -78,11 +78,15 @@ class Bedside:
         return gather(self.host, self.desired, self.parks)
 
     def _lint(self, live: Live) -> tuple[Finding, ...]:
-        """What lint says that needs a broker; the rest is for validate to say."""
+        """What lint says that it would not say without a broker; the rest is for validate to say."""
         management = self.host.management
         assert management is not None
+        # Of a file the record knows too little for other rules than those that look at a broker.
+        rules = rules_live.RULES if self.file is None else RULES
         facts = read_facts(management.get, management.vhost)
-        return lint(self.spec, self.desired, live=live, facts=facts, rules=RULES).findings
+        known = {*lint(self.spec, self.desired, rules=rules).findings}
+        found = lint(self.spec, self.desired, live=live, facts=facts, rules=rules).findings
+        return tuple(finding for finding in found if finding not in known)
 
     def _looks(self, status: Status, facts: Facts) -> dict[str, Look]:
         return {

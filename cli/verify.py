@@ -40,6 +40,7 @@ from delayctl.topology.spec import Spec
 from delayctl.topology.verify_look import look, read_figures
 from delayctl.topology.verify_plan import BODY, Effort, tasks_for
 from delayctl.topology.verify_probes import probes_at, probes_of
+from delayctl.topology.verify_ways import Seen, unproved_waits
 
 _MOST = 1_000
 _AFTER_LATE = Duration(1_000)
@@ -147,9 +148,10 @@ def prove_all(
     """Send canaries and say what came of it; `show` is told how they do, instead of a bar on stderr."""
     desired, run, begun = expand(spec), os.urandom(4).hex(), time.monotonic()
     probes = probes_at(levels, probes_of(spec, desired, run=run, up_to=effort.up_to), desired)
-    proofs, version = _Trial(host, desired, run, effort, file, show).run_all(probes)
+    proofs, seen = _Trial(host, desired, run, effort, file, show).run_all(probes)
     took = Duration(round((time.monotonic() - begun) * 1000))
-    return Report(file, host.vhost, version, run, Names(spec.prefix).verify_queue(), took, tuple(proofs))
+    catcher, unproved = Names(spec.prefix).verify_queue(), () if levels else tuple(unproved_waits(seen, desired))
+    return Report(file, host.vhost, seen.live.version, run, catcher, took, tuple(proofs), unproved)
 
 
 @dataclass(frozen=True)
@@ -163,17 +165,17 @@ class _Trial:
     file: str
     show: Progress | None
 
-    def run_all(self, probes: Sequence[Probe]) -> tuple[list[Proof], str]:
-        """Prove what can be proved; also says which version the broker has."""
+    def run_all(self, probes: Sequence[Probe]) -> tuple[list[Proof], Seen]:
+        """Prove what can be proved; also gives the broker as it was looked at."""
         management = self.host.management
         assert management is not None
         seen = look(management, self.desired.prefix)
-        tasks = tasks_for(probes, seen, self.effort, prefix=self.desired.prefix, run=self.run, file=self.file)
+        tasks = tasks_for(probes, seen, self.effort, desired=self.desired, run=self.run, file=self.file)
         observed = self._observe(tasks)
         missed = [probe for number, probe in enumerate(probes) if number in observed and observed[number].missing]
         figures = _figures_that_tell(management, missed) if missed else seen.figures
         judged = partial(prove, run=self.run, max_lateness=self.effort.max_lateness, figures=figures, file=self.file)
-        return [judged(task, observed.get(number)) for number, task in enumerate(tasks)], seen.live.version
+        return [judged(task, observed.get(number)) for number, task in enumerate(tasks)], seen
 
     def _observe(self, tasks: Sequence[Task]) -> dict[int, Observed]:
         """Send what is to be sent, and see what becomes of it; by the number of the task."""

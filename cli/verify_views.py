@@ -31,6 +31,7 @@ class Report:
     catcher: str
     took: Duration
     proofs: tuple[Proof, ...]
+    unproved: tuple[str, ...] = ()  # Waits that are no levels, as people read of them.
 
     @property
     def is_proved(self) -> bool:
@@ -51,7 +52,7 @@ class Report:
 def report_text(report: Report) -> str:
     """A report as people read it."""
     if not report.proofs:
-        return f"Nothing to prove: {report.file} has neither delays nor routes."
+        return "\n".join([f"Nothing to prove: {report.file} has neither delays nor routes.", *_note_lines(report)])
     details = [*_trouble_lines(report.proofs), *_note_lines(report)]
     used = dict.fromkeys(proof.how for proof in report.proofs)
     return "\n".join(
@@ -145,6 +146,9 @@ def _note_lines(report: Report) -> Iterator[str]:
             by_note.setdefault(proof.note, []).append(_title(proof))
     for note, ways in by_note.items():
         yield f"{click.style('Note:', fg='cyan')} {', '.join(ways)}: {note}"
+    if report.unproved:
+        what = "not proved is how long messages wait in queues that are no levels, and that they leave"
+        yield f"{click.style('Note:', fg='cyan')} {what}: {', '.join(report.unproved)}"
     if report.at_large:
         left = f"{plural(report.at_large, 'canary')} may still come out"
         yield f"{click.style('Note:', fg='cyan')} {left}: {report.catcher} stays to catch them, and removes itself in a day"
@@ -161,6 +165,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "took_ms": report.took.ms,
         "sent": report.sent,
         "at_large": report.at_large,
+        "not_proved": list(report.unproved),
         "ways": [_proof_json(proof) for proof in report.proofs],
     }
 

@@ -28,6 +28,7 @@ class Symptom:
     commands: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     severity: Severity | None = None  # Where it matters more, or less, than the check's own.
+    reason: str | None = None  # Where it is another than the check's own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _diagnosis(check: Check, symptom: Symptom) -> Diagnosis:
         symptom.severity or check.severity,
         symptom.at,
         symptom.message,
-        check.reason,
+        symptom.reason or check.reason,
         symptom.fix,
         symptom.commands,
         symptom.details,

@@ -47,7 +47,7 @@ class Examination:
     file: str | None = UNNAMED_FILE  # None where the broker's record was all there was to go by.
     earlier: Status | None = None  # As it was when the watch began.
     watched: Duration | None = None
-    lint: tuple[Finding, ...] = ()  # What its rules say that need a broker.
+    lint: tuple[Finding, ...] = ()  # What it says with the broker, and not of the file alone.
     clients: Clients = field(default_factory=Clients)
     looks: Mapping[str, Look] = field(default_factory=dict)  # By parking queue.
     statistics_are_off: bool = False

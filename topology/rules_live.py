@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from delayctl.topology.arguments import policy_settings
 from delayctl.topology.effective import Effective, default_of, effective
 from delayctl.topology.findings import Found, Rule, Severity
 from delayctl.topology.footprint import shape_of
 from delayctl.topology.lint_context import Context
 from delayctl.topology.model import Policy, Queue, Settings
 from delayctl.topology.permissions import Lack, lacking
+from delayctl.topology.routing import DEFAULT_EXCHANGE
 from delayctl.topology.version import ON_DISK_SINCE, parse_version
 from delayctl.topology.version_bugs import BUGS, Bug
 from delayctl.topology.wording import plural, quoted
@@ -47,7 +49,10 @@ def foreign_policy(context: Context) -> Iterator[Found]:
 
 
 def _overruled(context: Context, queue: Queue, found: Effective) -> Iterator[Found]:
-    meant, live = effective(queue, context.topology.policies, ()).settings, found.settings
+    policies = context.topology.policies
+    if found.policy is not None and _is_how_it_waits(context, queue, found.policy):
+        policies = (*policies, found.policy)
+    meant, live = effective(queue, policies, ()).settings, found.settings
     is_wait = meant.ttl is not None and meant.dead_letter_exchange is not None
     effects = [text for field in _EFFECTS if (text := _effect(field, meant, live))]
     if not is_wait:
@@ -59,6 +64,23 @@ def _overruled(context: Context, queue: Queue, found: Effective) -> Iterator[Fou
         if queue.name in context.topology.delay_queues:
             fix += ", or raise policy_priority with settings: policy"
         yield Found(queue.name, message, fix, _line(context, queue.name))
+
+
+def _is_how_it_waits(context: Context, queue: Queue, policy: Policy) -> bool:
+    """Say whether a queue waits by this policy and by nothing else, and what has waited there goes on within the file."""
+    own, given = queue.settings, policy_settings(policy.definition)
+    is_all_by_policy = own.ttl is None and own.dead_letter_exchange is None and given.ttl is not None
+    if not is_all_by_policy or queue.name not in context.own_queues or _is_end(context, queue.name):
+        return False
+    if given.dead_letter_exchange == DEFAULT_EXCHANGE:
+        return given.dead_letter_key in context.own_queues
+    return given.dead_letter_exchange in context.exchange_types
+
+
+def _is_end(context: Context, queue: str) -> bool:
+    """Say whether messages have waited when they come to a queue, so that they should stay there."""
+    retried = {name for retry in context.spec.retries for name in (retry.queue, retry.park)}
+    return queue in context.delayed_targets or queue in retried
 
 
 def _effects_on_others(context: Context, meant: Settings, live: Settings) -> Iterator[str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from delayctl.topology.canary import Flight, Probe, Task, Trouble
 from delayctl.topology.duration import Duration
 from delayctl.topology.journey import Journey
+from delayctl.topology.key_index import IndexedNetwork
+from delayctl.topology.model import Topology
 from delayctl.topology.names import Names
 from delayctl.topology.routing import FURTHER_KEYS, Network
 from delayctl.topology.verify_ways import (
@@ -40,10 +42,13 @@ class Effort:
     through_routes: bool = False
 
 
-def tasks_for(probes: Iterable[Probe], seen: Seen, effort: Effort, *, prefix: str, run: str, file: str) -> list[Task]:
+def tasks_for(
+    probes: Iterable[Probe], seen: Seen, effort: Effort, *, desired: Topology, run: str, file: str
+) -> list[Task]:
     """What is done for each probe; nothing is sent that others would get, unless routes are to be proved by that."""
-    names = Names(prefix)
-    planner = _Planner(names, seen, network_with_catcher(seen, names), effort, file)
+    names = Names(desired.prefix)
+    described = IndexedNetwork.of(Network.of_topology(desired))
+    planner = _Planner(names, seen, network_with_catcher(seen, names), described, effort, file)
     numbered = enumerate(probes)
     return [planner.route(p, names.verify_key(run, n)) if p.kind == "route" else planner.delay(p) for n, p in numbered]
 
@@ -53,6 +58,7 @@ class _Planner:
     names: Names
     seen: Seen
     network: Network
+    described: Network  # As it would be by the file alone.
     effort: Effort
     file: str
 
@@ -75,7 +81,8 @@ class _Planner:
 
     def route(self, probe: Probe, key: str) -> Task:
         """Prove a route: its messages come to where others consume, so that canaries need leave."""
-        expected = tuple(route_troubles(opened(self.network, probe.exchange), probe, self.seen, self.file))
+        network, described = (opened(each, probe.exchange) for each in (self.network, self.described))
+        expected = tuple(route_troubles(network, probe, described, self.seen, self.file))
         if expected or not self.effort.through_routes:
             return Task(probe, expected=expected)
         if note := self._why_not_through(probe, key):

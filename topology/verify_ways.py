@@ -1,6 +1,7 @@
 """What the objects on a broker say of a way before anything is sent: where a canary would go, and who else would see it."""
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from delayctl.topology.canary import Probe, Trouble
@@ -9,9 +10,10 @@ from delayctl.topology.figures import Figures
 from delayctl.topology.journey import GOOD, End, Journey, journey
 from delayctl.topology.key_index import IndexedNetwork
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Queue
+from delayctl.topology.model import Binding, Queue, Topology
 from delayctl.topology.names import Names
-from delayctl.topology.routing import Message, Network, route
+from delayctl.topology.plan import label
+from delayctl.topology.routing import Hop, Message, Network, route
 from delayctl.topology.wording import plural, quoted
 
 _STRAY = "nobody.is.bound.by.this"
@@ -46,6 +48,17 @@ def opened(network: Network, exchange: str) -> Network:
 def way_of(network: Network, probe: Probe) -> Journey:
     """The way of a canary."""
     return journey(network, probe.exchange, Message(probe.key, probe.headers))
+
+
+def unproved_waits(seen: Seen, desired: Topology) -> Iterator[str]:
+    """The queues of a file that messages wait in and that are no levels: only the ways to and from them are looked at."""
+    queues = Network.of_live(seen.live).queues
+    listed = {queue.name for queue in desired.queues} | {each.name for each in desired.existing if each.kind == "queue"}
+    for name in sorted(listed - desired.delay_queues & queues.keys()):
+        settings = queues[name].settings
+        if settings.ttl is not None and settings.dead_letter_exchange is not None:
+            exit = settings.dead_letter_exchange or "the default exchange"
+            yield f"{name} ({settings.ttl}{_by(name, seen)}, then to {exit})"
 
 
 def net_trouble(network: Network, names: Names, file: str) -> Trouble | None:
@@ -126,24 +139,60 @@ def _by(queue: str, seen: Seen) -> str:
     return f" (policy {seen.policies[queue]})" if queue in seen.policies else ""
 
 
-def route_troubles(network: Network, probe: Probe, seen: Seen, file: str) -> Iterator[Trouble]:
-    """Say which of a route's targets its messages do not reach, or not when they should."""
+def route_troubles(network: Network, probe: Probe, described: Network, seen: Seen, file: str) -> Iterator[Trouble]:
+    """Say which of a route's targets its messages do not reach, not when they should, or oftener than by the file."""
     way = way_of(network, probe)
     for target in probe.targets:
-        times = list(_comes_to(way, target))
+        times = tuple(_comes_to(way, target))
         if not times:
             ends = "; ".join(dict.fromkeys(map(_fate, way.ends)))
             yield Trouble("astray", f"messages do not reach {target}: {ends}", _apply(file))
         elif probe.wait not in times:
             yield wait_trouble(probe, times[0], seen, file)
+        elif len(times) > 1 and len(times) > len(tuple(_comes_to(way_of(described, probe), target))):
+            what = f"messages come to {target} {len(times)} times, after {_times(tuple(sorted(times)))}"
+            yield _second_way(what, probe, _strangers(way, target, described), file)
+
+
+def _second_way(what: str, probe: Probe, strangers: Sequence[Binding], file: str) -> Trouble:
+    if strangers:
+        return Trouble("doubled", f"{what}: the file knows nothing of {label(strangers[0])}", "remove that binding")
+    explain = f"delayctl explain {file} --exchange {probe.exchange} --key {shlex.quote(probe.key)} --live"
+    return Trouble("doubled", what, f"remove what leads there a second time: {explain}")
+
+
+def _strangers(way: Journey, target: str, described: Network) -> list[Binding]:
+    """The bindings towards a target that the file does not describe under any key, those that end there first."""
+    known = {(b.source, b.destination) for b in described.bindings}
+    onward = {stay.queue for passage in way.passages for stay in passage.stays if stay.onward is not None}
+    followed = dict.fromkeys(b for passage in way.passages for hop in passage.routed.hops for b in hop.matched)
+    strangers = (b for b in followed if (b.source, b.destination) not in known)
+    leading = (b for b in strangers if b.kind == "exchange" or b.destination in (target, *onward))
+    return sorted(leading, key=lambda b: b.destination != target)
 
 
 def _comes_to(way: Journey, target: str) -> Iterator[Duration]:
-    """When a message comes to a queue, or passes an exchange."""
-    for passage in way.passages:
-        hops = [hop.exchange for hop in passage.routed.hops if not hop.is_missing]
-        if target in hops or any(stay.queue == target for stay in passage.stays):
+    """When a message comes to a queue, or passes an exchange; what comes back from behind it has been there."""
+    behind: set[int | None] = set()
+    for number, passage in enumerate(way.passages):
+        hops = {hop.exchange: hop for hop in passage.routed.hops if not hop.is_missing}
+        is_there = target in hops or any(stay.queue == target for stay in passage.stays)
+        if is_there and number not in behind:
             yield passage.at
+        beyond = {target, *_beyond(target, hops)}
+        behind |= {stay.onward for stay in passage.stays if number in behind or stay.queue in beyond}
+
+
+def _beyond(exchange: str, hops: Mapping[str, Hop]) -> set[str]:
+    """What a message reaches by way of an exchange, within one passage."""
+    reached, ahead = set[str](), [exchange]
+    while ahead:
+        hop = hops.get(ahead.pop())
+        led_to = [*(b.destination for b in hop.matched), hop.alternate] if hop else []
+        further = {name for name in led_to if name is not None} - reached
+        ahead += further
+        reached |= further
+    return reached
 
 
 def _fate(end: End) -> str:

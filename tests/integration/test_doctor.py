@@ -332,6 +332,57 @@ def test_h405_a_stranger_behind_an_entrance(applied: Applied) -> None:
     assert answer.of("H405")[0]["message"].startswith("plan says: binding delay.1h.exchange → [#] stranger.queue")
 
 
+WAYS = """\
+version: 1
+delay: {levels: [3s, 10s, 1m]}
+exchanges: {orders.exchange: {type: topic}}
+queues: {orders.queue: {}}
+routes: [{from: orders.exchange, key: order.created, delay: 3s, to: orders.queue}]
+retry: {orders.queue: {levels: [3s, 10s], max: 2, park: orders.dlq}}
+"""
+STRANGERS = (
+    (("orders.exchange", "orders.queue", "order.*"), 0, "reaches orders.queue 2 times: at once and after 3s (D104)"),
+    (
+        ("orders.exchange", "delay.10s.queue", "order.#"),
+        0,
+        "reaches orders.queue 2 times: after 3s and after 10s (D104)",
+    ),
+    (("delay.exchange", "delay.3s.queue", "order.created"), 1, "(D103)"),
+)
+
+
+@pytest.mark.parametrize(("binding", "code", "message"), STRANGERS)
+def test_h406_a_way_that_no_file_knows(
+    applied: Applied, binding: tuple[str, str, str], code: int, message: str
+) -> None:
+    """What validate --live says of it, and the binding that it comes from."""
+    patient = applied(WAYS)
+    assert patient.examined().of("H406") == []
+    source, queue, key = binding
+    with patient.rabbit.channel() as channel:
+        channel.queue_bind(queue, source, key)
+
+    answer = patient.examined()
+
+    found = answer.of("H406")
+    assert (answer.code, len(found)) == (code, 1)
+    assert found[0]["message"].endswith(message)
+    assert found[0]["seen"] == [f"binding {source} → [{key}] {queue} is not in the file"]
+
+
+@pytest.mark.parametrize("queue", ["orders.queue", "orders.dlq"])
+def test_h406_a_limit_at_the_end_of_the_way(applied: Applied, queue: str) -> None:
+    """What comes when it is full is lost, by whoever's policy."""
+    patient = applied(WAYS)
+    patient.rabbit.put_policy("small", f"^{queue}$", operator=True, max_length=5)
+
+    [found] = patient.examined().of("H406")
+
+    assert (found["at"], found["severity"]) == (queue, "warning")
+    assert found["message"].startswith(f"{queue} has room for 5 messages: ")
+    assert found["seen"] == ["operator policy 'small' applies to it"]
+
+
 def test_h502_a_publisher_that_does_not_listen(applied: Applied) -> None:
     """Who uses confirms is not spoken of."""
     patient = applied(FILE)

@@ -154,6 +154,21 @@ def test_made_to_wait_by_a_policy(made: HandMade, tmp_path: Path) -> None:
     assert "#   set by policy waits, which is not delayctl's and stays as it is\n" in text
 
 
+def test_the_policy_that_makes_it_wait_is_not_to_be_cleared(made: HandMade, tmp_path: Path) -> None:
+    """It is the delay: nobody calls it a stranger's; and what was not proved of it is said."""
+    made.by_policy()
+    file = tmp_path / "topology.yaml"
+    imported(made.rabbit, file)
+
+    doctor = made.rabbit.delayctl("doctor", str(file))
+    linted = made.rabbit.delayctl("validate", str(file), "--live")
+    proved = made.rabbit.delayctl("verify", str(file))
+
+    assert (doctor.code, linted.code, proved.code) == (0, 0, 0), doctor.out + linted.out
+    assert "clear_policy" not in doctor.out
+    assert "delay.1m.queue (1m (policy waits), then to delay.exchange)" in proved.out
+
+
 def test_a_queue_that_a_policy_bends_is_left_to_its_owner(made: HandMade, tmp_path: Path) -> None:
     """Arguments say one TTL, an operator's policy a shorter one: only existing: true says that without a change."""
     made.recipe()

@@ -482,3 +482,26 @@ def test_who_may_not_publish(rabbit: Rabbit, topology: TopologyFile, users: Call
     assert "Failed: level 200ms: the broker did not take 2 of 2 canaries: not permitted" in ran.out
     assert "ok      level 400ms" in ran.out
     assert "Failed: level 400ms" not in ran.out
+
+
+SECOND_WAYS = (
+    (("orders.exchange", "orders.queue", "order.*"), "0s and 400ms"),
+    (("orders.exchange", "delay.1h.queue", "order.#"), "400ms and 1h"),
+    (("delay.400ms.exchange", "orders.queue", ""), "0s and 400ms"),
+)
+
+
+@pytest.mark.parametrize(("binding", "times"), SECOND_WAYS)
+def test_a_second_way_to_the_target_of_a_route(
+    rabbit: Rabbit, topology: TopologyFile, verify: Verify, binding: tuple[str, str, str], times: str
+) -> None:
+    """Messages of the route would come twice, and the binding that lets them is named."""
+    apply(rabbit, topology, FILE)
+    HandMade(rabbit).bind(*binding)
+
+    found = verify("--up-to", "0s")
+
+    (trouble,) = next(way for way in found.json["ways"] if way["kind"] == "route")["troubles"]
+    assert (found.code, found.troubles[ROUTE]) == (1, ["doubled"])
+    assert trouble["what"].startswith(f"messages come to orders.queue 2 times, after {times}: the file knows nothing")
+    assert f"{binding[0]} →" in trouble["what"]

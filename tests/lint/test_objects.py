@@ -6,7 +6,7 @@ import pytest
 from delayctl.topology.expand import expand
 from delayctl.topology.lint import lint
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Exchange, Queue
+from delayctl.topology.model import Binding, Exchange, Policy, Queue
 from delayctl.topology.parse import read_spec
 
 from tests.lint.brokers import policy
@@ -100,6 +100,48 @@ def test_a_policy_on_any_queue_of_the_file_is_looked_at(queue: str, definition: 
 
     assert (code, at) == ("D401", queue)
     assert message.endswith(f"overrules the file at {queue}: {effect}")
+
+
+BY_POLICY = (
+    "delay: none\nexchanges: {in: {}, due: {}}\nqueues: {w: {}, o: {}}\nroutes:\n"
+    "  - {from: in, key: a, to: w}\n  - {from: due, key: a, to: o}\n"
+)
+WAITS = policy("waits", "^w$", message_ttl=7000, dead_letter_exchange="due", max_length=2_000_000)
+
+
+@pytest.mark.parametrize("text", [BY_POLICY, BY_POLICY.replace("w: {}", "w: {existing: true}")])
+def test_a_policy_that_a_queue_waits_by_is_no_strangers(text: str) -> None:
+    """As import finds it: to clear it would be the end of the delay."""
+    there = Live("4.3.6", queues={"w": Queue("w")}, policies=(WAITS,))
+
+    assert [code for code, _, _ in found(text, there) if code == "D401"] == []
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        replace(WAITS, definition=(("message-ttl", 7000), ("dead-letter-exchange", "amq.fanout"))),
+        replace(WAITS, definition=(("message-ttl", 7000),)),
+        replace(WAITS, pattern="."),
+    ],
+    ids=["leads elsewhere", "leads nowhere", "touches what has waited"],
+)
+def test_a_policy_that_does_more_than_that_is(theirs: Policy) -> None:
+    """Where messages leave the file, or should have come to rest."""
+    delayed = "delay: {levels: [1m]}\nexchanges: {due: {}}\nroutes: [{key: a, delay: 1m, to: w}]\n"
+    text = BY_POLICY if theirs.pattern == "^w$" else delayed
+
+    assert ("D401", "w") in [(code, at) for code, at, _ in found(text, Live("4.3.6", policies=(theirs,)))]
+
+
+def test_an_operator_policy_shortens_a_wait_by_policy() -> None:
+    """Which is told, with the wait that it should be."""
+    shorter = policy("shorter", "^w$", message_ttl=1000)
+
+    said = found(BY_POLICY, Live("4.3.6", policies=(WAITS,), operator_policies=(shorter,)))
+
+    [message] = [message for code, _, message in said if code == "D401"]
+    assert message.endswith("overrules the file at w: messages leave after 1s, not 7s")
 
 
 def test_a_limit_by_a_policy_is_a_limit_of_a_target() -> None:

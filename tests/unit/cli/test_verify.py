@@ -99,6 +99,20 @@ def test_a_report_as_programs_read_it() -> None:
     check_golden("verify_failed.json", to_json_text(report_json(FAILED)) + "\n")
 
 
+def test_waits_that_were_not_looked_at_are_named() -> None:
+    """Also where there is nothing else to say."""
+    report = replace(PROVED, unproved=("pol.queue (7s (policy p), then to due)",))
+    note = (
+        "Note: not proved is how long messages wait in queues that are no levels, and that they leave: "
+        "pol.queue (7s (policy p), then to due)"
+    )
+
+    texts = [click.unstyle(report_text(each)).splitlines() for each in (report, replace(report, proofs=()))]
+
+    assert [lines[-1] for lines in texts] == [note, note]
+    assert report_json(report)["not_proved"] == ["pol.queue (7s (policy p), then to due)"]
+
+
 def test_very_many_routes_are_one_row() -> None:
     """Those that are not as they should be are shown, each for itself."""
     sound = [Proof(probe("route", f"a b to c{n}", "15m"), "structure") for n in range(1_999)]

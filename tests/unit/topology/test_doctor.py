@@ -520,6 +520,42 @@ class TestSettings:
 
         assert [diagnosis.severity for diagnosis in diagnoses] == [Severity.INFO]
 
+    def test_h406_what_lint_says_of_the_broker(self) -> None:
+        """With its own code, weight, reason and fix, and with what is there that no file asks for."""
+        live = live_of(SHOP)
+        second = Binding("orders.exchange", "queue", "orders.queue", "order.*")
+
+        [diagnosis] = found(
+            examination(live=replace(live, bindings=live.bindings | {second}), lint=(finding("D103"),)), "H406"
+        )
+
+        assert (diagnosis.severity, diagnosis.at) == (Severity.ERROR, "delay.5m.queue")
+        assert (diagnosis.message, diagnosis.reason) == ("D103 it says (D103)", "for a reason")
+        assert (diagnosis.fix, diagnosis.commands) == ("mend it", ("delayctl validate topology.yaml --live",))
+        assert diagnosis.details == ("binding orders.exchange → [order.*] orders.queue is not in the file",)
+
+    def test_h406_a_limit_names_its_policy(self) -> None:
+        """Which may be an operator's."""
+        limit = replace(SHORTER, pattern="^orders", definition=(("max-length", 5),))
+        said = (replace(finding("D212"), at="orders.queue"),)
+
+        [diagnosis] = found(examination(live=replace(live_of(SHOP), operator_policies=(limit,)), lint=said), "H406")
+
+        assert diagnosis.details == ("operator policy 'shorter' applies to it",)
+
+    @pytest.mark.parametrize("code", ["D208", "D401", "D402", "D403", "D404"])
+    def test_h406_leaves_to_others_what_they_tell(self, code: str) -> None:
+        """Each has a check of its own, or a command."""
+        assert found(examination(lint=(finding(code),)), "H406") == []
+
+    def test_h406_is_silent_where_another_check_speaks_of_the_same_queue(self) -> None:
+        """A full wait is told once; what is only told is not told here."""
+        full = {"delay.5m.queue": replace(IDLE, ready=10)}
+        examined = examination(shop("1m 5m", max_length=10), figures=full, lint=(finding("D205"),))
+        told = replace(finding("D108"), severity=Severity.INFO)
+
+        assert (codes(examined), found(examination(lint=(told,)), "H406")) == (["H204"], [])
+
 
 class TestClients:
     """Who is connected, and who is not."""

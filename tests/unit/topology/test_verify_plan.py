@@ -9,11 +9,11 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures
-from delayctl.topology.model import Binding, Exchange, Queue
+from delayctl.topology.model import Binding, Exchange, Policy, Queue
 from delayctl.topology.parse import read_spec
 from delayctl.topology.verify_plan import HASTEN_MS, Effort, tasks_for
 from delayctl.topology.verify_probes import probes_at, probes_of
-from delayctl.topology.verify_ways import Seen
+from delayctl.topology.verify_ways import Seen, unproved_waits
 
 from tests.support.examples import live_of
 
@@ -46,7 +46,7 @@ SEEN = Seen(live_of(TOPOLOGY), {queue.name: Figures(0) for queue in TOPOLOGY.que
 
 def task_for(name: str, seen: Seen = SEEN, effort: Effort = EFFORT) -> Task:
     """What is done for the way of this name."""
-    tasks = tasks_for(PROBES, seen, effort, prefix="", run="cafe", file="topology.yaml")
+    tasks = tasks_for(PROBES, seen, effort, desired=TOPOLOGY, run="cafe", file="topology.yaml")
     return next(task for task in tasks if task.probe.name == name)
 
 
@@ -241,3 +241,67 @@ def test_own_exchanges_of_a_plugins_type() -> None:
     others = bound(Binding("delay.5s.exchange", "exchange", "others.exchange"))
     exchanges = {**others.live.exchanges, "others.exchange": Exchange("others.exchange", "x-random")}
     assert task_for("5s", replace(others, live=replace(others.live, exchanges=exchanges))).flight is None
+
+
+CREATED = "orders.exchange 'order.created' to orders.queue"
+SECOND_WAYS = {
+    "at once": (Binding("orders.exchange", "queue", "orders.queue", "order.*"), "0s and 5s"),
+    "by another level": (Binding("orders.exchange", "exchange", "delay.15m.exchange", "order.#"), "5s and 15m"),
+    "from the entrance": (Binding("delay.5s.exchange", "queue", "orders.queue"), "0s and 5s"),
+}
+
+
+@pytest.mark.parametrize(("binding", "times"), SECOND_WAYS.values(), ids=SECOND_WAYS)
+def test_a_second_way_to_the_target(binding: Binding, times: str) -> None:
+    """What somebody bound by hand lets messages come twice, and is named."""
+    (trouble,) = task_for(CREATED, bound(binding)).expected
+
+    assert trouble.name == "doubled"
+    assert trouble.what.startswith(f"messages come to orders.queue 2 times, after {times}: the file knows nothing of")
+    assert f"{binding.source} →" in trouble.what
+    assert trouble.fix == "remove that binding"
+
+
+def test_what_the_file_sends_twice_comes_twice() -> None:
+    """A reminder now and one later are what its author asked for."""
+    spec = read_spec(
+        """
+version: 1
+delay: {levels: [5s, 1m]}
+exchanges: {orders.exchange: {}}
+routes:
+  - {from: orders.exchange, key: order.created, delay: 5s, to: orders.queue}
+  - {from: orders.exchange, key: order.created, delay: 1m, to: orders.queue}
+""",
+        {},
+        file="topology.yaml",
+    )
+    topology = expand(spec)
+    probes = probes_of(spec, topology, run="cafe", up_to=UP_TO)
+
+    tasks = tasks_for(probes, Seen(live_of(topology)), EFFORT, desired=topology, run="cafe", file="topology.yaml")
+
+    assert [task.expected for task in tasks if task.probe.kind == "route"] == [(), ()]
+
+
+def test_what_comes_back_from_behind_a_target_is_no_second_way() -> None:
+    """Others may let messages wait behind the exchange that a route leads to, and pass it again."""
+    name, retries = "delay.any.exchange 'late' to site.exchange", Queue("site.retries")
+    waits = replace(retries, settings=replace(retries.settings, ttl=UP_TO, dead_letter_exchange="site.exchange"))
+    behind = bound(Binding("site.exchange", "queue", "site.retries", "late"))
+    behind = replace(behind, live=replace(behind.live, queues={**behind.live.queues, "site.retries": waits}))
+
+    assert task_for(name, behind).expected == task_for(name).expected
+
+
+def test_waits_that_are_no_levels_are_not_proved() -> None:
+    """By arguments or by a policy, and of the file's queues alone."""
+    waits = Policy("p", "^(orders|others)", "queues", 0, (("message-ttl", 7_000), ("dead-letter-exchange", "due")))
+    live = replace(SEEN.live, policies=(waits,), queues={**SEEN.live.queues, "others.queue": Queue("others.queue")})
+    seen = replace(SEEN, live=live, policies={"orders.queue": "p"})
+
+    assert list(unproved_waits(seen, TOPOLOGY)) == [
+        "orders.parked (7s, then to due)",
+        "orders.queue (7s (policy p), then to due)",
+    ]
+    assert list(unproved_waits(SEEN, TOPOLOGY)) == []
