@@ -23,6 +23,7 @@ from delayctl.cli.groups import GroupedHelp
 from delayctl.cli.import_ import import_
 from delayctl.cli.metrics import metrics
 from delayctl.cli.offline import init, render, schema, validate
+from delayctl.cli.output import escape_what_is_no_text
 from delayctl.cli.pending import pending
 from delayctl.cli.permissions import permissions
 from delayctl.cli.publish import publish
@@ -98,6 +99,7 @@ for _command in (
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    escape_what_is_no_text()
     sys.exit(main(arguments))
 
 
