@@ -89,6 +89,7 @@ ACTING = {
     "cli/host.py",
     "cli/import_.py",
     "cli/inputs.py",
+    "cli/later.py",
     "cli/linting.py",
     "cli/main.py",
     "cli/metrics.py",
