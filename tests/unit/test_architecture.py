@@ -161,6 +161,7 @@ ACTING = {
     "spark/journal.py",
     "spark/options.py",
     "spark/pace.py",
+    "spark/places.py",
     "spark/put_aside.py",
     "spark/source.py",
     "spark/task.py",
