@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delayctl.topology.duration import Duration
-from delayctl.topology.wording import plural, shorten
+from delayctl.topology.wording import escaped_within, plural, shorten
 
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
@@ -104,7 +104,7 @@ def arrival_json(arrival: Arrival) -> str:
         "parked": arrival.parked,
         "headers": arrival.headers,
     }
-    return json.dumps({**found, **body}, default=str)
+    return json.dumps(escaped_within({**found, **body}), default=str)
 
 
 def summary_text(lateness: Lateness, *, left_there: bool) -> str:

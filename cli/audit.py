@@ -101,11 +101,14 @@ def audit(
 
     The join runs on Spark, so that millions take no more memory here than a few. The broker is asked only with --drain.
     """
+    from delayctl.spark.places import check_audit  # noqa: PLC0415 (with nothing of Spark in it)
+
     if report is not None:
         check_report(report)
     spans = {name: _span(name, options[name]) for name in ("grace", "late_after", "tolerance")}
     until = None if options["until"] is None else _moment(options["until"])
     connection = connection_from(options)
+    check_audit(ledger, records[1:] if queues else records)  # The first is made by draining, where there is none.
     _check_spark()
     if queues:
         folder = _local_folder(records[0])

@@ -37,10 +37,14 @@ def need_spark() -> None:
 def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -> "Order":
     """Check the options, then look at the broker."""
     from delayctl.spark.backfill_order import Order  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.places import check_source  # noqa: PLC0415 (see need_spark)
 
     desired = expand(spec)
+    settings = options["settings"]
     job = job_from(options, f"{host.access.address} {host.vhost} {desired.exit}")
-    rate, full_wait, settings = rate_from(options["rate"]), _duration(options["full_wait"]), options["settings"]
+    # Whoever sets Hadoop's file system may have paths lead anywhere.
+    check_source(job.origin.format, job.origin.place, is_told_elsewhere=any("hadoop" in each for each in settings))
+    rate, full_wait = rate_from(options["rate"]), _duration(options["full_wait"])
     return Order(
         job,
         host.access,

@@ -14,7 +14,7 @@ from delayctl.publishers.choice import Ways
 from delayctl.publishers.connection import Connection
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.access import Access
-from delayctl.topology.duration import Duration
+from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Refused
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
@@ -53,6 +53,7 @@ def cancel(
     """
     if undo and duration is not None:
         raise BadOption("--for goes with a cancellation, not with --undo", fix="leave out one of them")
+    asked_ms = None if duration is None else _ms(duration)
     connection, spec = connection_from(options), spec_from(topology, options)
     if not spec.cancel or not spec.has_delays:
         raise DelayctlError(
@@ -61,7 +62,7 @@ def cancel(
             fix="write delay: {cancel: true}, apply it, and restart the consumers",
         )
     _check_ids(message_ids)
-    remembered_ms = _longest_ms(spec) if duration is None else _ms(duration)
+    remembered_ms = _longest_ms(spec) if asked_ms is None else asked_ms
     until_ms = 0 if undo else time.time_ns() // 1_000_000 + remembered_ms
     host = host_for(connection, connection.vhost_for(spec))
     _tell(host.access, spec, [Cancellation(message_id, until_ms) for message_id in message_ids])
@@ -113,10 +114,15 @@ def _longest_ms(spec: Spec) -> int:
 
 
 def _ms(text: str) -> int:
+    """--for; nothing waits longer than the longest TTL that a broker takes."""
     try:
-        return Duration.parse(text).ms
+        ms = Duration.parse(text).ms
     except ValueError as error:
         raise BadOption(f"--for: {error}", fix="write it as 1h or 7d") from error
+    if not 0 < ms <= MAX_TTL_MS:
+        what = f"--for {text} is {'no time at all' if not ms else 'longer than anything can wait'}"
+        raise BadOption(what, fix=f"write more than 0s and up to {Duration(MAX_TTL_MS)}, such as 7d, or leave it out")
+    return ms
 
 
 def _text(count: int, until_ms: int) -> str:

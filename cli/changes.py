@@ -174,6 +174,7 @@ def destroy(topology: str, **options: Any) -> int:
     host = host_for(connection, connection.vhost_for(spec))
     assert host.management is not None
     if host.management.read_record(spec.prefix) is None:
+        host.management.check_vhost()  # There is no record of what is in none, either.
         click.echo(
             "There is no record on the broker of this topology. If it was applied over AMQP alone, apply it once",
             err=True,

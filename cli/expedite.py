@@ -16,6 +16,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
+from delayctl.cli.pending import UNSEEN
 from delayctl.cli.returning import returning
 from delayctl.cli.views import to_json_text
 from delayctl.consumers.homes import Onward, Stays
@@ -25,8 +26,10 @@ from delayctl.consumers.sighting import Unreadable, Wanted, sighted
 from delayctl.publishers.contract import without_deaths, without_steps
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
+from delayctl.topology.live import Live
 from delayctl.topology.model import Topology
 from delayctl.topology.names import ANY
+from delayctl.topology.waiting import waiting_in
 from delayctl.topology.wording import did_you_mean, quoted, shorten
 
 _SCAN = 10_000
@@ -76,7 +79,7 @@ def expedite(*, topology: str, output: str, **options: Any) -> int:
     search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])))
     results = [
         _expedite(host, queue, desired, search, taken)
-        for queue in _queues(desired, taken["levels"])
+        for queue in _queues(desired, host.read(spec.prefix, unseen=UNSEEN), taken["levels"])
         if not search.is_over()
     ]
     if output == "json":
@@ -155,15 +158,17 @@ def _check(taken: dict[str, Any]) -> None:
         raise BadOption("--scan is for --id and --key: --all looks at all that waits", fix="leave out --scan")
 
 
-def _queues(desired: Topology, levels: tuple[str, ...]) -> list[str]:
-    """The queues of the levels that were named; of a level with several all of them, for the ladder those of all of its steps."""
-    by_name = {wait.name: [*wait.queues] for wait in (*desired.wholes, *desired.waits)}
-    if desired.ladder:
-        by_name[ANY] = [rung.queue for rung in reversed(desired.rungs)]
+def _queues(desired: Topology, live: Live, levels: tuple[str, ...]) -> list[str]:
+    """The queues of the levels that were named, also of those that go; for the ladder those of all of its steps."""
+    places = [place for place in waiting_in(desired, live) if place.is_own]
+    known = [level.name for level in desired.wholes] + [name for place in places for name in place.names]
+    by_name = {name: [place.queue for place in places if name in place.names] for name in dict.fromkeys(known)}
+    by_name[ANY] = sorted(by_name.get(ANY, ()), reverse=True)  # The longest steps first.
     for level in levels:
-        if level not in by_name:
-            what = f"there is no level {quoted(level)}{did_you_mean(level, by_name)}"
-            raise BadOption(what, fix=f"use one of: {', '.join(by_name)}")
+        if not by_name.get(level):
+            named = [name for name, queues in by_name.items() if queues]
+            what = f"there is no level {quoted(level)}{did_you_mean(level, named)}"
+            raise BadOption(what, fix=f"use one of: {', '.join(named) or 'none'}")
     return list(dict.fromkeys(queue for level in levels for queue in by_name[level]))
 
 

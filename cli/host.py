@@ -33,6 +33,15 @@ class Host:
         """The broker to act on; its connections are closed by `with`."""
         return RabbitBroker(self.access, self.management)
 
+    def read(self, prefix: str, *, unseen: str) -> Live:
+        """What is on the broker; nothing where it can't be read, and then it is said what stays `unseen`."""
+        assert self.management is not None
+        try:
+            return self.management.read(prefix)
+        except (ManagementUnavailable, NotPermitted) as error:
+            click.echo(f"Warning: {error.what}; {unseen}", err=True)
+            return Live()
+
     def plan(self, desired: Topology, accept_loss: tuple[str, ...] = ()) -> tuple[Plan, str]:
         """Read the broker and compare; also says which version it is."""
         with self.broker() as broker:

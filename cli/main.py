@@ -7,39 +7,51 @@ from collections.abc import Sequence
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.audit import audit
-from delayctl.cli.backfill import backfill
-from delayctl.cli.cancel import cancel
-from delayctl.cli.capacity import capacity
-from delayctl.cli.changes import apply, destroy, plan
-from delayctl.cli.completion import completion
-from delayctl.cli.consume import consume
-from delayctl.cli.doctor import doctor
-from delayctl.cli.expedite import expedite
-from delayctl.cli.explain import explain
-from delayctl.cli.export import export
-from delayctl.cli.graph import graph
 from delayctl.cli.groups import GroupedHelp
-from delayctl.cli.import_ import import_
-from delayctl.cli.metrics import metrics
-from delayctl.cli.offline import init, render, schema, validate
-from delayctl.cli.pending import pending
-from delayctl.cli.permissions import permissions
-from delayctl.cli.publish import publish
-from delayctl.cli.redrive import redrive
-from delayctl.cli.serve import serve
-from delayctl.cli.simulate import simulate
-from delayctl.cli.spark_package import spark_package
-from delayctl.cli.status import status
-from delayctl.cli.verify import verify
-from delayctl.cli.watch import watch
+from delayctl.cli.later import Later
+from delayctl.cli.output import escape_what_is_no_text
 from delayctl.topology.errors import BadOption, DelayctlError
 
 import delayctl
 
+# The module of each command, and its name there where that is another.
+_COMMANDS = {
+    "init": "offline",
+    "render": "offline",
+    "validate": "offline",
+    "schema": "offline",
+    "plan": "changes",
+    "apply": "changes",
+    "destroy": "changes",
+    "export": "export",
+    "permissions": "permissions",
+    "status": "status",
+    "watch": "watch",
+    "metrics": "metrics",
+    "verify": "verify",
+    "doctor": "doctor",
+    "import": "import_:import_",
+    "explain": "explain",
+    "graph": "graph",
+    "serve": "serve",
+    "simulate": "simulate",
+    "capacity": "capacity",
+    "publish": "publish",
+    "consume": "consume",
+    "pending": "pending",
+    "expedite": "expedite",
+    "redrive": "redrive",
+    "cancel": "cancel",
+    "audit": "audit",
+    "backfill": "backfill",
+    "spark-package": "spark_package:spark_package",
+    "completion": "completion",
+}
+
 
 @click.group(
     cls=GroupedHelp,
+    commands=Later(_COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="""\b
 Examples:
@@ -61,43 +73,9 @@ def cli() -> None:
     """Delayed and retried messages on RabbitMQ, from one file: plan, apply, publish, and see that it holds."""
 
 
-for _command in (
-    init,
-    render,
-    validate,
-    schema,
-    plan,
-    apply,
-    destroy,
-    export,
-    permissions,
-    status,
-    watch,
-    metrics,
-    verify,
-    doctor,
-    import_,
-    explain,
-    graph,
-    serve,
-    simulate,
-    capacity,
-    publish,
-    consume,
-    pending,
-    expedite,
-    redrive,
-    cancel,
-    audit,
-    backfill,
-    spark_package,
-    completion,
-):
-    cli.add_command(_command)
-
-
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    escape_what_is_no_text()
     sys.exit(main(arguments))
 
 

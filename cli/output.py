@@ -1,5 +1,7 @@
 """Answers, to stdout or to a file. Printing outlives its reader: work that is under way is finished, whoever listens."""
 
+import codecs
+import io
 import os
 import secrets
 import sys
@@ -7,6 +9,23 @@ from pathlib import Path
 
 import click
 from delayctl.topology.errors import DelayctlError
+from delayctl.topology.wording import escaped
+
+_ESCAPES = "delayctl.escapes"
+
+
+def escape_what_is_no_text() -> None:
+    """Have stdout write escapes for what it can't write: keys and file names may hold any bytes, and terminals may know few letters."""
+    codecs.register_error(_ESCAPES, _as_escapes)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=_ESCAPES)
+
+
+def _as_escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    said = escaped(error.object[error.start : error.end])
+    return "".join(c if c.isascii() else c.encode("unicode_escape").decode("ascii") for c in said), error.end
 
 
 def tell(text: str) -> None:

@@ -23,8 +23,10 @@ from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
 from delayctl.topology.spec import Spec
+from delayctl.topology.waiting import Waiting, waiting_in
 from delayctl.topology.wording import did_you_mean, quoted
 
+UNSEEN = "levels that are being changed, or go, are not looked into"
 _SAMPLE_OF_WAITING, _SAMPLE_OF_PARKED = 100, 10_000
 
 
@@ -60,8 +62,9 @@ def pending(*, topology: str, sample: int | None, is_listed: bool, output: str, 
     levels, queues, disturb = (options.pop(name) for name in ("levels", "queues", "disturb"))
     connection, spec = connection_from(options), spec_from(topology, options)
     host = host_for(connection, connection.vhost_for(spec))
-    places = _chosen(_places(spec), levels, queues)
-    types = {queue.name: queue.settings.type for queue in expand(spec).queues}
+    desired = expand(spec)
+    places = _chosen(_places(spec, waiting_in(desired, host.read(spec.prefix, unseen=UNSEEN))), levels, queues)
+    types = {queue.name: queue.settings.type for queue in desired.queues}
     found = [_look_at(host, place, sample, types.get(place.queue), disturb=disturb) for place in places]
     now_ms = time.time_ns() // 1_000_000
     if output == "json":
@@ -71,12 +74,10 @@ def pending(*, topology: str, sample: int | None, is_listed: bool, output: str, 
     return exit_codes.DONE
 
 
-def _places(spec: Spec) -> list[Place]:
-    topology = expand(spec)
-    shard_of = {shard: level.name for level in topology.sharded for shard in level.parts}
-    waits = [Place(wait.queue, wait.name, wait.ttl, shard_of.get(wait)) for wait in topology.waits]
+def _places(spec: Spec, waiting: Iterable[Waiting]) -> list[Place]:
     parks = list(dict.fromkeys(retry.park for retry in spec.retries))
     unrouted = [Names(spec.prefix).unrouted_queue()] if spec.has_delays else []
+    waits = [Place(each.queue, each.name, each.ttl, each.names) for each in waiting if each.queue not in parks]
     return [*waits, *(Place(queue, None) for queue in (*parks, *unrouted))]
 
 
@@ -84,9 +85,8 @@ def _chosen(places: list[Place], levels: Iterable[str], queues: Iterable[str]) -
     """Those that were named, or all; a queue that the file does not know is taken for a parking queue."""
     by_level: dict[str, list[Place]] = {}
     for place in places:
-        for name in (place.level, place.shard_of):
-            if name is not None:
-                by_level.setdefault(name, []).append(place)
+        for name in place.names:
+            by_level.setdefault(name, []).append(place)
     by_queue = {place.queue: place for place in places}
     for level in levels:
         if level not in by_level:

@@ -17,12 +17,12 @@ _KEY_WIDTH, _REASON_WIDTH, _ID_WIDTH = 60, 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A queue of the topology: a level, a step of the ladder, or where messages are parked."""
+    """A queue of the topology: a level, a step of the ladder, what stands in for one, or where messages are parked."""
 
     queue: str
     level: str | None  # None: parked.
     ttl: Duration | None = None
-    shard_of: str | None = None  # The level, where this is one of its several queues.
+    names: tuple[str, ...] = ()  # All levels that it is part of, itself included.
 
 
 @dataclass(frozen=True, slots=True)

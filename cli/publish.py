@@ -25,6 +25,8 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
+from delayctl.topology.names import MAX_NAME_BYTES
+from delayctl.topology.wording import shorten
 
 _STDIN = "-"
 
@@ -106,7 +108,7 @@ def _publish_one(access: Access, desired: Topology, rounding: Rounding, message:
         _sender(publisher)(replace(message, message_id=message_id)).result()
     except KeyboardInterrupt as stop:
         raise DelayctlError(
-            f"stopped: message {message_id} is not confirmed, it may have arrived or not",
+            f"stopped: message {_said(message_id)} is not confirmed, it may have arrived or not",
             fix=f"publish it again with --message-id {message_id}",
         ) from stop
     finally:
@@ -120,8 +122,15 @@ def _publish_one(access: Access, desired: Topology, rounding: Rounding, message:
         click.echo(to_json_text(answer))
     else:
         waits = f"waits {Duration(way.wait_ms)}" if way.level else "does not wait"
-        click.echo(f"Message {message_id} with key {message.key} {waits}; confirmed after {took_ms:.0f} ms.")
+        click.echo(
+            f"Message {_said(message_id)} with key {_said(message.key)} {waits}; confirmed after {took_ms:.0f} ms."
+        )
     return exit_codes.DONE
+
+
+def _said(text: str) -> str:
+    """A key or an id as it was given, whole; what is no text in it is sent as it is, and shown escaped."""
+    return shorten(text, MAX_NAME_BYTES)
 
 
 def _way(message: Outgoing, ways: Ways, rounding: Rounding) -> Way:

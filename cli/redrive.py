@@ -24,9 +24,10 @@ from delayctl.consumers.mover import Decide
 from delayctl.consumers.sighting import Sighting, Unreadable, sighted
 from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand
+from delayctl.topology.names import Names
 from delayctl.topology.routing import Network
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import quoted
+from delayctl.topology.wording import quoted, shorten
 
 
 @click.command(
@@ -64,6 +65,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     wanted = wanted_from(*(options.pop(name) for name in ("where", "older_than", "newer_than")))
     is_dry, limit, rate = options.pop("dry_run"), options.pop("limit"), rate_from(options.pop("rate"))
     connection, spec = connection_from(options), spec_from(topology, options)
+    _check_target(to, spec)
     host, known = host_for(connection, connection.vhost_for(spec)), Known.of(spec)
     name = queue or _only_parking_queue(known)
     network = network_of(host, spec) if name == known.unrouted and to is None else None
@@ -87,6 +89,19 @@ def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
         return homes.of(came, seen, now_ms) if wants(seen, now_ms) else NOT_MEANT
 
     return decide
+
+
+def _check_target(to: str | None, spec: Spec) -> None:
+    """Refuse what messages wait in, also what stands in for such a queue or was one: they would come out with its name as key."""
+    if to is None:
+        return
+    desired, names = expand(spec), Names(spec.prefix)
+    is_ours = names.level_of(to) is not None and to != names.unrouted_queue()
+    if to in desired.delay_queues or (is_ours and all(queue.name != to for queue in desired.queues)):
+        raise BadOption(
+            f"--to {shorten(to)} is a delay queue: what is put there comes out with the name of the queue as its key, and goes astray",
+            fix="name the queue behind the delay, or leave out --to: then each goes back to where it failed",
+        )
 
 
 def _only_parking_queue(known: Known) -> str:

@@ -35,7 +35,7 @@ from delayctl.topology.picture_depict import depict
 from delayctl.topology.picture_subject import subject_of_live
 from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.verdict import verdict
-from delayctl.topology.wording import quoted
+from delayctl.topology.wording import escaped, quoted
 from delayctl.web.stage import Chosen, Observation
 
 _MOST_LOOKED_AT = 10_000
@@ -198,6 +198,8 @@ def _rate(queue: str, given: Sequence[tuple[float, Mapping[str, int]]]) -> float
 
 
 def _is_meant(chosen: Chosen, seen: Sighting) -> bool:
+    """Say whether a message was chosen, as the page has shown it."""
     if chosen.ids is not None:
-        return seen.message_id in chosen.ids
-    return chosen.kind is None or (seen.key, seen.reason) == chosen.kind
+        return seen.message_id is not None and escaped(seen.message_id) in chosen.ids
+    reason = None if seen.reason is None else escaped(seen.reason)
+    return chosen.kind is None or (escaped(seen.key), reason) == chosen.kind

@@ -23,6 +23,7 @@ from delayctl.topology.figures import Samples
 from delayctl.topology.findings import Finding
 from delayctl.topology.picture import Card, Picture
 from delayctl.topology.verdict import Reason
+from delayctl.topology.wording import escaped
 
 _WIDEST_COUNT = 9_999_999  # Room is left for so many, so that the map keeps its shape while they are counted.
 _MOST_COUNTED = 200
@@ -126,7 +127,7 @@ def histories(seen: Seen) -> dict[str, Samples]:
 
 def parked_json(found: Found, bodies: Sequence[Body]) -> dict[str, Any]:
     """What was seen in a parking queue: each message, and how many there are of each kind."""
-    kinds = Counter((one.key, one.reason) for one in found.seen)
+    kinds = Counter((escaped(one.key), _shown(one.reason)) for one in found.seen)
     return {
         "queue": found.place.queue,
         "ready": found.ready,
@@ -142,14 +143,18 @@ def parked_json(found: Found, bodies: Sequence[Body]) -> dict[str, Any]:
 
 def _message_json(seen: Sighting, body: Body) -> dict[str, Any]:
     return {
-        "id": seen.message_id,
-        "key": seen.key,
-        "reason": seen.reason,
+        "id": _shown(seen.message_id),
+        "key": escaped(seen.key),
+        "reason": _shown(seen.reason),
         "since": seen.since_ms,
         "attempt": seen.attempt,
         "body": body_text(body.start),
         "size": body.size,
     }
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else escaped(text)
 
 
 def body_text(start: bytes) -> str | None:

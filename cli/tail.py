@@ -14,11 +14,12 @@ from delayctl.publishers.connection import ClosedByBroker, Connection
 from delayctl.publishers.contract import DUE
 from delayctl.publishers.frames import CHANNEL, Frame
 from delayctl.topology.access import Access
-from delayctl.topology.errors import Refused, Unreachable
+from delayctl.topology.errors import NotPermitted, Refused, Unreachable
 from delayctl.topology.wording import quoted
 
 _DELIVER = (frames.BASIC, frames.DELIVER)
 _INT53 = 2**53
+_ACCESS_REFUSED, _IN_USE = 403, "exclusive use"
 _ALL_OF_THEM = struct.pack(">QB", 0, 1 | 2)  # Every delivery there is, to be given to others.
 
 
@@ -34,7 +35,7 @@ class Tail:
             self._begin(prefetch)
         except ClosedByBroker as closed:
             self._connection.abort()
-            raise Refused(closed.text, code=closed.code, fix="see what else consumes the queue") from closed
+            raise self._refused(closed, access.credentials.username) from closed
         except BaseException:
             self._connection.abort()
             raise
@@ -53,11 +54,18 @@ class Tail:
         self._connection.prefetch(prefetch)
         self._connection.consume(self._queue, self._queue)
 
+    def _refused(self, closed: ClosedByBroker, user: str) -> Refused | NotPermitted:
+        """The broker has one code for who may not read and for who comes second to an exclusive consumer."""
+        if closed.code == _ACCESS_REFUSED and _IN_USE not in closed.text:
+            fix = f"let an administrator grant read on {self._queue} (delayctl permissions shows patterns)"
+            return NotPermitted(f"user '{user}' is not permitted: {closed.text}", fix=fix)
+        return Refused(closed.text, code=closed.code, fix="see what else consumes the queue")
+
     def __enter__(self) -> "Tail":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if not isinstance(error, Refused | Unreachable):
+        if not isinstance(error, Refused | NotPermitted | Unreachable):
             self._give_back()
         self._connection.close()
 

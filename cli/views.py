@@ -24,7 +24,7 @@ from delayctl.topology.plan import (
     resource_of,
     title,
 )
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import escaped_within, plural
 
 _SYMBOLS: dict[type[Change], tuple[str, str]] = {
     Create: ("+", "green"),
@@ -312,4 +312,4 @@ def _plain(value: object) -> object:
 
 def to_json_text(value: object) -> str:
     """JSON as it is printed."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json.dumps(escaped_within(value), indent=2, ensure_ascii=False)

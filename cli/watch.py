@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -166,8 +167,9 @@ def _on_screen(watching: Watching, stack: ExitStack) -> None:
                 held = watching.scene if held is None else None
 
 
-def _as_text(watching: Watching, _: ExitStack) -> None:
+def _as_text(watching: Watching, stack: ExitStack) -> None:
     """Print a frame after every look, for files, pipes and terminals that know no other way."""
+    stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
     _print(watching.scene)
     while True:
         if watching.catch_up(_TICK_S):

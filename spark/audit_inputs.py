@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from delayctl.spark.audit import Broken, Records
 from delayctl.spark.journal import LEDGER
+from delayctl.spark.places import no_ledger, no_record
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.wording import quoted
 from pyspark.errors import AnalysisException
@@ -59,7 +60,7 @@ def read_ledger(spark: SparkSession, place: str) -> DataFrame:
     inside = f"{place.rstrip('/')}/{LEDGER}"
     fix = "name the folder that was given to delayctl backfill --checkpoint"
     if not _is_there(spark, place):
-        raise DelayctlError("there is no ledger", where=place, fix=fix)
+        raise no_ledger(place)
     found = _parquet(spark, [inside if _is_there(spark, inside) else place])
     if found is None:
         raise DelayctlError("the ledger is empty: nothing was confirmed", where=place, fix=fix)
@@ -77,9 +78,7 @@ def read_records(spark: SparkSession, places: Sequence[str]) -> Recorded:
     """The records in files and folders, NDJSON and Parquet alike."""
     for place in places:
         if not _is_there(spark, place):
-            raise DelayctlError(
-                "there is no record", where=place, fix="name the folder that was given to consumer.record(…)"
-            )
+            raise no_record(place)
     lines, parquet = _ndjson(spark, places), _parquet(spark, places)
     return Recorded(lines if parquet is None else lines.unionByName(_of_parquet(parquet, places)))
 

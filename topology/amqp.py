@@ -14,6 +14,7 @@ from delayctl.topology.arguments import exchange_arguments, queue_arguments
 from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermitted, Refused, Unreachable, VhostMissing
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
+from delayctl.topology.wording import as_text
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.adapters.utils.connection_workflow import AMQPConnectorException
 
@@ -119,7 +120,7 @@ class AmqpSession:
             method, properties, _ = self._call(lambda channel: channel.basic_get(queue))
             if method is None or properties is None:
                 break
-            peeked.append(Peeked(method.routing_key or "", properties.headers or {}))
+            peeked.append(Peeked(_as_text(method.routing_key or ""), _as_text(properties.headers or {})))
         self._call(lambda channel: channel.close())  # What is not acknowledged goes back.
         return peeked
 
@@ -180,6 +181,15 @@ def parameters(access: Access) -> pika.ConnectionParameters:
         blocked_connection_timeout=60,
         client_properties={"connection_name": "delayctl"},
     )
+
+
+def _as_text(value: Any) -> Any:
+    """What pika leaves as bytes because it is no UTF-8, as text; anybody may send such keys and headers."""
+    if isinstance(value, bytes):
+        return as_text(value)
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(each) for name, each in value.items()}
+    return [_as_text(each) for each in value] if isinstance(value, list) else value
 
 
 def _translated(error: Exception, access: Access) -> BrokerError:

@@ -9,9 +9,10 @@ from delayctl.topology.findings import Severity
 from delayctl.topology.routing import Message, route
 from delayctl.topology.status import Status
 from delayctl.topology.verdict import Reason, parked_messages
-from delayctl.topology.wording import near, plural, quoted
+from delayctl.topology.wording import near, plural, quoted, shorten
 
 _NAMED = 5
+_REASON_WIDTH = 100
 _NO_LOOK = Look()
 
 
@@ -51,7 +52,12 @@ def given_up(examination: Examination) -> Iterator[Symptom]:
     """H302: what failed every retry."""
     for reason in _parked(examination, "retry"):
         seen = _look(examination, reason.at).seen
-        lines = _counted([f"key {quoted(m.first_key or m.key)}: {m.reason or 'no reason given'}" for m in seen])
+        lines = _counted(
+            [
+                f"key {quoted(m.first_key or m.key)}: {shorten(m.reason or 'no reason given', _REASON_WIDTH)}"
+                for m in seen
+            ]
+        )
         fix = "find out why they fail, then move them back to the queue where they failed"
         yield symptom_of(reason, *_redrive(examination, reason), details=_told(examination, reason, lines), fix=fix)
 

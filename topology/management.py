@@ -35,6 +35,7 @@ from urllib3.exceptions import (
 )
 
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
+_LISTED = ("bindings", "exchanges", "operator-policies", "policies", "queues")
 _SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
@@ -212,8 +213,15 @@ class Management:
     def get(self, path: str) -> Any:
         """Read something below /api/, decoded."""
         status, answer = self._request("GET", path)
+        # All that is in a virtual host can be listed, be it nothing: what is not found is the host itself.
+        if status == 404 and path.partition("?")[0] in {f"{kind}/{self.vhost}" for kind in _LISTED}:
+            raise self._no_vhost()
         self._check(status, answer)
         return answer
+
+    def check_vhost(self) -> None:
+        """Raise VhostMissing where there is no such virtual host."""
+        self.get(f"exchanges/{self.vhost}?columns=name")
 
     def send(self, method: str, path: str, body: Any = None, *, missing_is_fine: bool = False) -> None:
         """Write or remove something below /api/."""
@@ -252,9 +260,12 @@ class Management:
             raise self._something_else()
         reason = str(answer.get("reason", ""))
         if "vhost_not_found" in reason:
-            fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
-            raise VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
+            raise self._no_vhost()
         raise self._refusal(status, reason)
+
+    def _no_vhost(self) -> VhostMissing:
+        fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
+        return VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
 
     def _refusal(self, status: int, reason: str) -> BrokerError:
         if status == 401 and reason.lower() in ("login failed", "not_authorized", ""):

@@ -40,6 +40,12 @@ class Names:
         """Where messages of this level wait."""
         return f"{self.prefix}delay.{level}.queue"
 
+    def level_of(self, queue: str) -> str | None:
+        """What a delay queue of this name belongs to: a level, a shard, a step, or what leads round one; None for other queues."""
+        head, tail = self.delay_queue("\0").split("\0")
+        is_ours = queue.startswith(head) and queue.endswith(tail) and len(queue) > len(head) + len(tail)
+        return queue.removeprefix(head).removesuffix(tail) if is_ours else None
+
     def policy(self, level: str) -> str:
         """The policy that holds the tunable settings of this level."""
         return f"{self.prefix}delay.{level}.policy"

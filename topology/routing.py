@@ -169,7 +169,7 @@ def _choose(exchange: Exchange, bindings: Sequence[Binding], message: Message) -
     if not places:
         return Hop(exchange.name, alternate=exchange.alternate)
     value = _hashed(exchange, message)
-    number = 0 if value is None else zlib.crc32(str(value).encode()) % len(places)
+    number = 0 if value is None else zlib.crc32(str(value).encode("utf-8", "surrogatepass")) % len(places)
     return Hop(exchange.name, (places[number],), one_of=len({(b.kind, b.destination) for b in places}))
 
 

@@ -97,10 +97,25 @@ class Status:
 
 
 def waiting_queues(desired: Topology, live: Live) -> tuple[str, ...]:
-    """The queues of a topology that messages wait in: levels, steps of the ladder, and all others with a TTL and a way out."""
+    """The queues of a topology that messages wait in: levels, steps of the ladder, and all others with a TTL and a way out.
+
+    Last come those that no file asks for: they were applied, and what waits there has yet to leave.
+    """
     levels = tuple(wait.queue for wait in desired.waits)
     others = [queue.name for queue in desired.queues] + [r.name for r in desired.existing if r.kind == "queue"]
-    return levels + tuple(sorted(name for name in others if name not in levels and _waits(name, desired, live)))
+    passing = (live.record.queues & live.queues.keys()).difference(levels, others) if live.record else ()
+    found = (
+        [name for name in some if name not in levels and _waits(name, desired, live)] for some in (others, passing)
+    )
+    return levels + tuple(name for names in found for name in sorted(names))
+
+
+def wait_name(queue: str, desired: Topology) -> tuple[str, bool]:
+    """What a waiting queue is called, and whether that is a name of ours: of a level, a step, or of what was one or stands in for it."""
+    known = next((wait.name for wait in desired.waits if wait.queue == queue), None)
+    is_asked_for = known is None and any(each.name == queue for each in desired.queues)
+    name = known or (None if is_asked_for else Names(desired.prefix).level_of(queue))
+    return name or queue, name is not None
 
 
 def missing_exits(desired: Topology, live: Live) -> frozenset[str]:
@@ -157,8 +172,7 @@ def _in_force(queue: Queue, live: Live) -> tuple[Settings, tuple[str, ...]]:
 
 def _level_status(name: str, facts: Facts, missing: frozenset[str], *, is_counted: bool) -> LevelStatus:
     live, wanted = facts.live, _wanted(name, facts.desired)
-    level = next((wait.name for wait in facts.desired.waits if wait.queue == name), name)
-    is_own = name in facts.desired.delay_queues
+    level, is_own = wait_name(name, facts.desired)
     is_step = any(rung.queue == name for rung in facts.desired.rungs)
     shard_of = next((whole for whole in facts.desired.sharded if name in whole.queues), None)
     if name not in live.queues:

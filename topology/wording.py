@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 MAX_QUOTED = 40
@@ -10,6 +10,9 @@ _MAX_INDEXED = 200_000  # Letters in all names; looking for slips among more cos
 _SHORTEST_WORD = 4  # In a shorter word one other letter makes another word: `eu` is not `us` misspelt.
 _CONSONANT_Y = re.compile("([^aeiou])y$")
 _DIGITS = re.compile(r"\d+")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+_FIRST_BYTE = 0xDC00  # What Python makes of bytes that are no UTF-8: 0xff is the half of a character U+DCFF.
+_BYTES = range(0xDC80, 0xDD00)
 
 
 def shorten(text: str, most: int = MAX_QUOTED) -> str:
@@ -19,7 +22,38 @@ def shorten(text: str, most: int = MAX_QUOTED) -> str:
 
 
 def _printable(char: str) -> str:
-    return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+    if char.isprintable():
+        return char
+    said = escaped(char)
+    return said if said != char else char.encode("unicode_escape").decode("ascii")
+
+
+def escaped(text: str) -> str:
+    """A text in which bytes that are none (`surrogateescape`), and halves of characters, are written as a backslash and their number."""
+    return _NO_TEXT.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code - _FIRST_BYTE:02x}" if code in _BYTES else f"\\u{code:04x}"
+
+
+def escaped_within(value: object) -> object:
+    """A value for JSON that every reader takes: its texts escaped, and bytes as such a text."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, bytes | bytearray):
+        return escaped(as_text(bytes(value)))
+    if isinstance(value, Mapping):
+        return {escaped_within(name): escaped_within(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [escaped_within(each) for each in value]
+    return value
+
+
+def as_text(value: bytes) -> str:
+    """What came as bytes, as the text that it is; bytes that are none are kept, as everywhere in delayctl."""
+    return value.decode("utf-8", "surrogateescape")
 
 
 def quoted(text: str) -> str:

@@ -50,7 +50,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def serve(serving: Serving, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM; the listener is closed in the end."""
+    """Serve until Ctrl-C or SIGTERM; the listener is closed in the end. Raises the OSError of an `on_ready` that nobody hears."""
     watch = Watch(serving.stage, serving.every_s)
     viewers = Viewers(lambda: watch.latest, lambda: server.should_exit)
     watch.tell = viewers.tell
@@ -69,6 +69,8 @@ def serve(serving: Serving, listener: socket.socket, on_ready: Callable[[], None
     )
     server = _Server(config, on_ready)
     asyncio.run(_until_told(server, listener))
+    if server.unheard is not None:
+        raise server.unheard
 
 
 async def _until_told(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -81,8 +83,13 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self.unheard: OSError | None = None  # Why nobody could be told.
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer from now on."""
-        await super().startup(sockets)
-        self._on_ready()
+    async def main_loop(self) -> None:
+        """Answer until told to stop; where nobody hears that it answers, it ends at once, and in good order."""
+        try:
+            self._on_ready()
+        except OSError as error:
+            self.unheard = error
+        else:
+            await super().main_loop()

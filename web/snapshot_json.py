@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from delayctl.topology.figures import Samples
+from delayctl.topology.wording import escaped_within
 from delayctl.web.stage import Away, Snapshot
 
 
@@ -52,5 +53,7 @@ def event(name: str, value: object) -> bytes:
 
 
 def to_text(value: object) -> str:
-    """JSON in one line. Half a character, which Python lets headers have, is written as an escape."""
-    return json.dumps(value, separators=(",", ":"))
+    """JSON in one line."""
+    text = json.dumps(value, separators=(",", ":"))
+    # Halves of characters are as rare as answers are many: only these are gone through value by value.
+    return json.dumps(escaped_within(value), separators=(",", ":")) if "\\ud" in text else text

@@ -160,6 +160,7 @@ def test_a_switch_under_way(rabbit: Rabbit, topology: TopologyFile) -> None:
         ["renewed"],
         [],
     ]
+    assert under_way.by("level", "delayctl_level_exists") == {"soon": 1, "soon.next": 1}
     assert under_way.one("delayctl_switch_messages", level="soon", queue="delay.soon.queue") == 3
     assert under_way.one("delayctl_switch_longest_seconds", level="soon") == 3600
     assert sum(due.all("delayctl_drift_changes")) > 0

@@ -13,6 +13,7 @@ from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.access import access_from
 
 from tests.conftest import TopologyFile
+from tests.support.commands import delayctl
 from tests.support.parked import park
 from tests.support.rabbit import Rabbit
 
@@ -243,3 +244,100 @@ class TestExpedite:
 
         assert ran.code == 64
         assert expected in ran.err
+
+
+SWITCHED = """version: 1
+delay:
+  levels:
+    1h: {max_length: LENGTH}
+    OTHER
+routes:
+  - {key: order.created, delay: 1h, to: orders.queue}
+"""
+
+
+def switched(length: int, other: str = "") -> str:
+    """A file whose level has this max_length, and another level where one is named."""
+    return SWITCHED.replace("LENGTH", str(length)).replace("OTHER", other)
+
+
+class TestWhileItChanges:
+    """A level whose queue is changed has two of them, and one that goes is still there."""
+
+    def begun(self, rabbit: Rabbit, topology: TopologyFile) -> str:
+        """A switch that has begun: two messages wait in the old queue, four in the next."""
+        file = topology.write(switched(100))
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        publish(rabbit, file, "1h", ["a", "b"])
+        topology.write(switched(200))
+        assert rabbit.delayctl("apply", file, "--yes").code == 3
+        publish(rabbit, file, "1h", ["c", "d", "e", "f"])
+        rabbit.await_ready("delay.1h.next.queue", 4)
+        return file
+
+    def test_pending_counts_both_queues(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """With and without the level being named."""
+        file = self.begun(rabbit, topology)
+
+        ran = rabbit.delayctl("pending", file, "--sample", "0")
+        named = answered(rabbit, "pending", file, "--level", "1h", "--sample", "0")
+
+        assert ran.out == (
+            "level 1h: 2 messages\nlevel 1h.next: 4 messages\nparked in delay.unrouted.queue: nothing\n"
+            "In all: 6 messages waiting, 0 parked.\n"
+        )
+        assert {each["queue"]: each["messages"] for each in named["queues"]} == {
+            "delay.1h.queue": 2,
+            "delay.1h.next.queue": 4,
+        }
+
+    def test_expedite_takes_from_both(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """One by its id, then all."""
+        file = self.begun(rabbit, topology)
+
+        one = answered(rabbit, "expedite", file, "--level", "1h", "--id", "e")
+        first = [message.body for message in rabbit.take("orders.queue")]
+        rest = answered(rabbit, "expedite", file, "--level", "1h", "--all")
+
+        assert (one["not_found"], first) == ([], ["e"])
+        assert sum(each["moved"] for each in rest["queues"]) == 5
+        assert [message.body for message in rabbit.take("orders.queue")] == ["a", "b", "c", "d", "f"]
+
+    def test_a_level_that_goes(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """The file does not know it any more, and messages wait there all the same."""
+        file = topology.write(switched(100, "2h: {}"))
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        publish(rabbit, file, "2h", ["a", "b", "c"])
+        topology.write(switched(100))
+        assert rabbit.delayctl("apply", file, "--yes").code == 3
+
+        before = answered(rabbit, "pending", file, "--level", "2h")["queues"]
+        moved = answered(rabbit, "expedite", file, "--level", "2h", "--all")["queues"]
+
+        assert [(each["queue"], each["messages"], each["ttl_ms"]) for each in before] == [
+            ("delay.2h.queue", 3, 7_200_000)
+        ]
+        assert [each["moved"] for each in moved] == [3]
+
+    def test_a_wait_made_by_hand(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """As status shows it: a queue with a TTL and a way out, in a file without levels."""
+        waits = "{x-message-ttl: 3600000, x-dead-letter-exchange: done}"
+        file = topology.write(
+            f"version: 1\ndelay: none\nexchanges: {{o: {{}}, done: {{}}}}\nqueues: {{wait.1h: {{arguments: {waits}}}}}\n"
+            "routes: [{from: o, key: k, to: wait.1h}, {from: done, key: k, to: done.queue}]\n"
+        )
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        rabbit.publish("o", "k", "one")
+
+        ran = rabbit.delayctl("pending", file, "--sample", "0")
+
+        assert ran.out == "level wait.1h: 1 message\nIn all: 1 message waiting, 0 parked.\n"
+
+    def test_without_the_management_api_it_says_what_is_not_seen(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """The levels of the file are counted all the same."""
+        file = self.begun(rabbit, topology)
+
+        ran = delayctl("pending", file, "--sample", "0", "--url", rabbit.url, "--management-url", "http://127.0.0.1:9")
+
+        assert (ran.code, ran.out.splitlines()[0]) == (0, "level 1h: 2 messages")
+        assert "levels that are being changed, or go, are not looked into" in ran.err

@@ -284,6 +284,30 @@ class TestConsume:
         assert [m["late_ms"] for m in messages] == [None] * 6
         assert messages[-1]["body"] == "x" * 1_000_000
 
+    def test_who_may_not_read(self, rabbit: Rabbit) -> None:
+        """Is told which right is missing."""
+        name = f"writer-{rabbit.vhost}"
+        rabbit.api("PUT", f"users/{name}", {"password": "secret", "tags": ""})
+        rabbit.api("PUT", f"permissions/{{vhost}}/{name}", {"configure": ".*", "write": ".*", "read": "^$"})
+        try:
+            url = rabbit.url.replace("guest:guest", f"{name}:secret")
+            ran = delayctl("consume", QUEUE, "--url", url, "--wait", "1s")
+        finally:
+            rabbit.api("DELETE", f"users/{name}")
+
+        assert ran.code == 1
+        assert ran.err.startswith(f"Error: user '{name}' is not permitted: ACCESS_REFUSED")
+        assert f"  fix: let an administrator grant read on {QUEUE} (delayctl permissions shows patterns)\n" in ran.err
+
+    def test_somebody_has_it_alone(self, rabbit: Rabbit) -> None:
+        """That has the same code, and another reason."""
+        with rabbit.channel() as channel:
+            channel.basic_consume(QUEUE, lambda *_: None, exclusive=True)
+            ran = rabbit.delayctl("consume", QUEUE, "--wait", "1s")
+
+        assert ran.code == 1
+        assert "in exclusive use\n  fix: see what else consumes the queue\n" in ran.err
+
     def test_ctrl_c(self, rabbit: Rabbit) -> None:
         """A summary; what was shown is taken, but for the one whose line was just being written."""
         rabbit.publish("", QUEUE, *"abc")

@@ -1,8 +1,13 @@
 """The live view in a real terminal on a real broker: figures move, keys work, brokers come back, all is given back."""
 
+import fcntl
 import os
 import signal
+import subprocess
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import pytest
 
 from testbed.wait import until
 from tests.conftest import TopologyFile
@@ -143,3 +148,27 @@ def test_one_frame(rabbit: Rabbit, topology: TopologyFile) -> None:
     assert once.out.startswith("healthy ")
     assert nobody.code == 1
     assert nobody.err.startswith("Error: no management API listens at http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_also_where_nobody_reads(rabbit: Rabbit, topology: TopologyFile, number: signal.Signals) -> None:
+    """It waits in the middle of a frame for a pipe that is full, and ends with 0 all the same."""
+    file = applied(rabbit, topology)
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * 4000)
+    try:
+        process = delayctl_process("watch", file, *rabbit.options, stdout=writer, stderr=subprocess.PIPE)
+        until(lambda: is_writing(process.pid), 60, what="a frame that nobody takes")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+    assert (process.returncode, err) == (0, "")
+
+
+def is_writing(pid: int) -> bool:
+    """Whether the main thread of a process is in a system call that is about stdout."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[1:2] == ["0x1"]

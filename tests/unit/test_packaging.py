@@ -140,7 +140,7 @@ class TestWheel:
             text = archive.read(name).decode()
 
         assert text.split("\n\n") == [
-            "[console_scripts]\ndelayctl = delayctl.cli.main:run",
+            "[console_scripts]\ndelayctl = delayctl.__main__:run",
             "[pytest11]\ndelayctl = delayctl.testing.plugin\n",
         ]
 

@@ -13,6 +13,7 @@ from delayctl.cli.main import cli, main
 from delayctl.topology.errors import DelayctlError, InvalidTopology, Location, Problem
 
 import delayctl as package
+from delayctl.__main__ import run as run_as_program
 from tests.support.commands import Ran, delayctl
 
 COMMANDS = sorted(cli.commands)
@@ -193,3 +194,36 @@ class TestStart:
 
         assert ran.code == 1
         assert json.loads(ran.out)["valid"] is False
+
+
+class TestLoading:
+    """A run loads what it needs, and can be stopped before it is there."""
+
+    def test_ctrl_c_while_it_loads_is_no_traceback(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It ends as it does later on, with the same code."""
+
+        class Stopped:
+            """Somebody presses Ctrl-C when the command line is looked for."""
+
+            def find_spec(self, name: str, *_: object) -> None:
+                """Nothing else is."""
+                if name == "delayctl.cli.main":
+                    raise KeyboardInterrupt
+
+        monkeypatch.delitem(sys.modules, "delayctl.cli.main")
+        monkeypatch.setattr(sys, "meta_path", [Stopped(), *sys.meta_path])
+
+        with pytest.raises(SystemExit) as ended:
+            run_as_program()
+
+        assert ended.value.code == "\nStopped. Nothing was changed."  # Which Python prints on stderr, and ends with 1.
+
+    def test_a_command_is_loaded_when_it_is_asked_for(self) -> None:
+        """Clients, templates and servers take a second, which `validate` has no use for."""
+        program = (
+            "import sys, delayctl.cli.main; print({'pika', 'urllib3', 'jinja2', 'yaml', 'uvicorn'} & {*sys.modules})"
+        )
+
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+        assert ran.stdout == "set()\n"

@@ -194,6 +194,18 @@ def test_bodies(start: bytes, expected: str | None) -> None:
     assert body_text(start) == expected
 
 
+def test_what_is_no_text_is_shown_escaped() -> None:
+    """The page gives back what it was shown, to say which messages it means."""
+    seen = Sighting("i\udcfe", "r\udcff", "orders", 3, "late: \udcfd", 1_000)
+
+    told = parked_json(Found(Place("orders.dlq", None), 1, (seen,)), [Body(b"\xff", 1)])
+
+    assert told["kinds"] == [{"key": "r\\xff", "reason": "late: \\xfd", "count": 1}]
+    assert [(m["id"], m["key"], m["reason"], m["body"]) for m in told["messages"]] == [
+        ("i\\xfe", "r\\xff", "late: \\xfd", None)
+    ]
+
+
 def test_what_is_parked() -> None:
     """Each message once, and the kinds by how many there are."""
     seen = tuple(Sighting(f"m-{i}", "order.created", "orders", 3, "late" if i else "lost", 1_000) for i in range(3))

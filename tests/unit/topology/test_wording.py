@@ -3,7 +3,17 @@
 import time
 
 import pytest
-from delayctl.topology.wording import Spelling, did_you_mean, near, plural, quoted, shorten
+from delayctl.topology.wording import (
+    Spelling,
+    as_text,
+    did_you_mean,
+    escaped,
+    escaped_within,
+    near,
+    plural,
+    quoted,
+    shorten,
+)
 
 
 def test_a_short_text_is_repeated_as_it_is() -> None:
@@ -18,11 +28,30 @@ def test_a_long_text_is_cut() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("a\x1b[31mb", "a\\x1b[31mb"), ("a\nb\t", "a\\nb\\t"), ("a\u202eb", "a\\u202eb"), ("\ud800", "\\ud800")],
+    [
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\nb\t", "a\\nb\\t"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\ud800", "\\ud800"),
+        ("r\udcff", "r\\xff"),
+    ],
 )
 def test_what_moves_a_cursor_is_escaped(text: str, shown: str) -> None:
     """No value in a file can colour, clear or reorder what the terminal shows."""
     assert shorten(text) == shown
+
+
+def test_bytes_that_are_no_text_are_shown_as_they_came() -> None:
+    """One function for all that shows keys, ids and headers, which anybody writes."""
+    assert escaped(as_text(b"r\xff.gr\xc3\xbc\xc3")) == "r\\xff.grü\\xc3"
+    assert escaped("half a character: \ud800") == "half a character: \\ud800"
+
+
+def test_json_gets_nothing_that_a_reader_would_refuse() -> None:
+    """Names and values alike, however deep they lie."""
+    value = {"r\udcff": [("\udc80", b"\xfe"), {"n": 0.5}, 1, None, "grün"]}
+
+    assert escaped_within(value) == {"r\\xff": [["\\x80", "\\xfe"], {"n": 0.5}, 1, None, "grün"]}
 
 
 def test_quoted_text_is_cut_and_escaped_as_well() -> None:

@@ -1,0 +1,64 @@
+"""What is looked for before Spark starts."""
+
+from pathlib import Path
+
+import pytest
+from delayctl.spark.places import check_audit, check_source
+from delayctl.topology.errors import DelayctlError
+
+from tests.support.commands import delayctl
+
+SPARKS = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has told Spark where files are."""
+    for name in SPARKS:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_an_audit_of_nothing_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything of Spark is loaded: here that would fail."""
+    monkeypatch.setattr("delayctl.cli.audit._check_spark", pytest.fail)
+
+    ran = delayctl("audit", "--ledger", str(tmp_path / "none"), "--record", str(tmp_path))
+
+    assert (ran.code, ran.err) == (
+        1,
+        f"Error: there is no ledger\n  at {tmp_path / 'none'}\n"
+        "  fix: name the folder that was given to delayctl backfill --checkpoint\n",
+    )
+
+
+def test_every_record_has_to_be_there(tmp_path: Path) -> None:
+    """Not only the first."""
+    with pytest.raises(DelayctlError, match="there is no record"):
+        check_audit(str(tmp_path), (str(tmp_path), f"file:{tmp_path}/none"))
+
+
+@pytest.mark.parametrize("place", ["hdfs://host/none", "s3a://bucket/none", "none/*.parquet", "none/{a,b}"])
+def test_what_only_spark_can_tell_is_left_to_it(place: str) -> None:
+    """Other machines, and patterns."""
+    check_audit(place, (place,))
+    check_source("parquet", place, is_told_elsewhere=False)
+
+
+@pytest.mark.parametrize("name", SPARKS)
+def test_where_spark_was_told_elsewhere_paths_may_be_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is said to be of this machine is looked for."""
+    monkeypatch.setenv(name, "1")
+
+    check_audit("none", ("none",))
+    with pytest.raises(DelayctlError, match="there is no ledger"):
+        check_audit("file:///none", ())
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    """Files are looked for; tables are not files, and who sets Hadoop's file system is believed."""
+    with pytest.raises(DelayctlError, match="the source is not there"):
+        check_source("parquet", str(tmp_path / "none"), is_told_elsewhere=False)
+
+    check_source("parquet", str(tmp_path), is_told_elsewhere=False)
+    check_source("parquet", str(tmp_path / "none"), is_told_elsewhere=True)
+    check_source("table", "shop.orders", is_told_elsewhere=False)
