@@ -12,7 +12,9 @@ from typing import IO, Any
 
 import click
 from delayctl.cli import exit_codes
+from delayctl.cli.forecast import Forecast, Forecaster, Tally, end_json, show_notes
 from delayctl.cli.message_lines import WAYS, Outgoing, outgoing
+from delayctl.cli.open_ladder import open_ways
 from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
 from delayctl.cli.publish_lines import LinesResult, Send, publish_lines, result_json, result_text
 from delayctl.cli.views import to_json_text
@@ -84,44 +86,71 @@ def publish(
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
     connection, spec = connection_from(options), spec_from(topology, options)
     access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
+    forecaster = Forecaster(spec, desired)
     stamped = _headers(headers)
     source = _STDIN if body == _STDIN and file is None else file
     if source is None:
         message = _message(body, {**given, "message_id": message_id}, stamped)
-        return _publish_one(access, desired, rounding, message, output)
+        ways = _ways_for(message, access, desired)
+        return _publish_one(access, ways, rounding, message, forecaster=forecaster, output=output)
     if body not in (None, _STDIN) or message_id is not None:
         raise BadOption("--file goes with neither BODY nor --message-id", fix="give each line a message_id of its own")
     defaults = {**given, "headers": stamped}
     with _opened(source) as lines:
-        publisher = _publisher(access, desired, rounding)
-        result = publish_lines(lines, source, defaults, _sender(publisher), publisher.close)
+        publisher, tally = _publisher(access, open_ways(access, desired), rounding), Tally(forecaster)
+        result = publish_lines(lines, source, defaults, _counted(_sender(publisher), tally), publisher.close)
+    result.notes = tally.told()
+    show_notes(result.notes)
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
     return _code(result)
 
 
-def _publish_one(access: Access, desired: Topology, rounding: Rounding, message: Outgoing, output: str) -> int:
-    publisher = _publisher(access, desired, rounding)
-    message_id, started = message.message_id or uuid.uuid4().hex, time.perf_counter()
+def _publish_one(
+    access: Access, ways: Ways, rounding: Rounding, message: Outgoing, *, forecaster: Forecaster, output: str
+) -> int:
+    publisher = _publisher(access, ways, rounding)
+    message = replace(message, message_id=message.message_id or uuid.uuid4().hex)
+    started = time.perf_counter()
     try:
-        _sender(publisher)(replace(message, message_id=message_id)).result()
+        _sender(publisher)(message).result()
     except KeyboardInterrupt as stop:
         raise DelayctlError(
-            f"stopped: message {message_id} is not confirmed, it may have arrived or not",
-            fix=f"publish it again with --message-id {message_id}",
+            f"stopped: message {message.message_id} is not confirmed, it may have arrived or not",
+            fix=f"publish it again with --message-id {message.message_id}",
         ) from stop
     finally:
         with suppress(NotConfirmed):
             publisher.close(0)
     took_ms = (time.perf_counter() - started) * 1000
-    way = _way(message, Ways.of(desired), rounding)
+    way = _way(message, ways, rounding)
+    _tell(message, way, forecaster.of(message, way), took_ms, output)
+    return exit_codes.DONE
+
+
+def _tell(message: Outgoing, way: Way, forecast: Forecast, took_ms: float, output: str) -> None:
+    notes = tuple(map(str, forecast.notes))
+    show_notes(notes)
     if output == "json":
-        place = {"exchange": way.exchange, "level": way.level, "wait_ms": way.wait_ms}
-        answer = {"message_id": message_id, "key": message.key, **place, "confirmed_after_ms": round(took_ms, 1)}
+        answer = {
+            "message_id": message.message_id,
+            "key": message.key,
+            "exchange": way.exchange,
+            "level": way.level,
+            "wait_ms": forecast.wait_ms,
+            "ends": list(map(end_json, forecast.ends)),
+            "notes": notes,
+            "confirmed_after_ms": round(took_ms, 1),
+        }
         click.echo(to_json_text(answer))
     else:
-        waits = f"waits {Duration(way.wait_ms)}" if way.level else "does not wait"
-        click.echo(f"Message {message_id} with key {message.key} {waits}; confirmed after {took_ms:.0f} ms.")
-    return exit_codes.DONE
+        said = f"Message {message.message_id} with key {message.key} {forecast.waits}"
+        click.echo(f"{said}; confirmed after {took_ms:.0f} ms.")
+
+
+def _ways_for(message: Outgoing, access: Access, desired: Topology) -> Ways:
+    """The ways to choose from for one message; only what waits may need the ladder."""
+    has_wait = message.delay is not None or message.due is not None
+    return open_ways(access, desired) if has_wait else Ways.of(desired)
 
 
 def _way(message: Outgoing, ways: Ways, rounding: Rounding) -> Way:
@@ -159,6 +188,15 @@ def _sender(publisher: DelayPublisher) -> Send:
     return send
 
 
+def _counted(send: Send, tally: Tally) -> Send:
+    def send_and_count(message: Outgoing) -> Delivery:
+        delivery = send(message)
+        tally.count(message)
+        return delivery
+
+    return send_and_count
+
+
 def _due(value: str | int) -> datetime:
     fix = "write it as 2026-11-16T18:30:00Z, or as milliseconds since 1970"
     try:
@@ -180,8 +218,8 @@ def _headers(assignments: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _publisher(access: Access, desired: Topology, rounding: Rounding) -> DelayPublisher:
-    return DelayPublisher(access, topology=desired, rounding=rounding, name="delayctl publish")
+def _publisher(access: Access, ways: Ways, rounding: Rounding) -> DelayPublisher:
+    return DelayPublisher(access, topology=ways, rounding=rounding, name="delayctl publish")
 
 
 @contextmanager
