@@ -144,7 +144,8 @@ def _removals_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]
     scene = work.scene
     for change in held:
         name = _queue_name(change)
-        if name and work.held[change].passes and name in scene.emptying:
+        # A step of the ladder stays while others above it empty; there is nothing to wait for at itself.
+        if name and work.held[change].passes and name in scene.emptying and scene.backlog(name).messages:
             longest, then = scene.emptying[name], "declared anew" if isinstance(change, Replace) else "removed"
             yield Wait(name, name, scene.backlog(name).messages, longest, longest, then)
 
