@@ -27,8 +27,11 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
+from delayctl.topology.spec import Spec
+from delayctl.topology.wording import shorten
 
 _STDIN = "-"
+_LONGEST_LIST = 400
 
 
 @click.command(
@@ -91,6 +94,7 @@ def publish(
     source = _STDIN if body == _STDIN and file is None else file
     if source is None:
         message = _message(body, {**given, "message_id": message_id}, stamped)
+        _check_has_way(message, spec)
         ways = _ways_for(message, access, desired)
         return _publish_one(access, ways, rounding, message, forecaster=forecaster, output=output)
     if body not in (None, _STDIN) or message_id is not None:
@@ -98,7 +102,7 @@ def publish(
     defaults = {**given, "headers": stamped}
     with _opened(source) as lines:
         publisher, tally = _publisher(access, open_ways(access, desired), rounding), Tally(forecaster)
-        result = publish_lines(lines, source, defaults, _counted(_sender(publisher), tally), publisher.close)
+        result = publish_lines(lines, source, defaults, _checked(_sender(publisher), tally, spec), publisher.close)
     result.notes = tally.told()
     show_notes(result.notes)
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
@@ -188,13 +192,26 @@ def _sender(publisher: DelayPublisher) -> Send:
     return send
 
 
-def _counted(send: Send, tally: Tally) -> Send:
+def _checked(send: Send, tally: Tally, spec: Spec) -> Send:
     def send_and_count(message: Outgoing) -> Delivery:
+        _check_has_way(message, spec)
         delivery = send(message)
         tally.count(message)
         return delivery
 
     return send_and_count
+
+
+def _check_has_way(message: Outgoing, spec: Spec) -> None:
+    """Raise DelayctlError where a message would go to a delay, and the file has none: nobody would ever declare it."""
+    if message.exchange is not None or spec.has_delays:
+        return
+    ways_in = [exchange.name for exchange in spec.exchanges if not exchange.internal]
+    named = f"one of {shorten(', '.join(ways_in), _LONGEST_LIST)}" if ways_in else "as the services do"
+    raise DelayctlError(
+        "the file has no delays of its own (delay: none): messages wait only where its exchanges lead to",
+        fix=f"name the exchange to publish to with --exchange: {named}",
+    )
 
 
 def _due(value: str | int) -> datetime:

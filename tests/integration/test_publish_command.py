@@ -171,6 +171,22 @@ class TestOneMessage:
         assert "delayctl apply" in ran.err
         assert rabbit.definitions()["queues"] == []
 
+    def test_without_delays(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """A file that was imported may have none: nothing would ever declare one, but its exchanges can be published to."""
+        file = topology.write(
+            "version: 1\ndelay: none\nexchanges: {orders.exchange: {}}\n"
+            "routes: [{from: orders.exchange, key: order.created, to: orders.queue}]\n"
+        )
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+
+        delayed = rabbit.delayctl("publish", file, "--key", "order.created", "--delay", "5s", "x")
+        ran = rabbit.delayctl("publish", file, "--key", "order.created", "--exchange", "orders.exchange", "x")
+
+        assert delayed.code == 1
+        assert "the file has no delays of its own" in delayed.err
+        assert "fix: name the exchange to publish to with --exchange: one of orders.exchange" in delayed.err
+        assert (ran.code, " does not wait; confirmed" in ran.out) == (0, True)
+
 
 class TestLines:
     """A file of messages."""
