@@ -304,6 +304,21 @@ class TestLines:
 class TestConsume:
     """Watching a queue."""
 
+    def test_a_delay_is_not_emptied_unawares(self, rabbit: Rabbit, file: str) -> None:
+        """What waits is taken only by who says so; looking takes nothing."""
+        rabbit.delayctl("publish", file, "--key", "order.created", "--level", "1h", "order 4711")
+
+        refused = rabbit.delayctl("consume", "delay.1h.queue", "--count", "1", "--wait", "5s")
+        looked = rabbit.delayctl("consume", "delay.1h.queue", "--requeue", "--count", "1", "--wait", "20s")
+        rabbit.await_ready("delay.1h.queue", 1)
+        taken = rabbit.delayctl("consume", "delay.1h.queue", "--yes", "--count", "1", "--wait", "20s")
+
+        assert (refused.code, refused.out) == (64, "")
+        assert "delay.1h.queue is a delay: what waits there goes on to delay.exchange after 1h" in refused.err
+        assert "give --yes" in refused.err
+        assert (looked.code, "order 4711" in looked.out, "is a delay" in looked.err) == (0, True, False)
+        assert (taken.code, "order 4711" in taken.out) == (0, True)
+
     def test_text(self, rabbit: Rabbit, file: str) -> None:
         """A line with lateness per message, and a summary."""
         rabbit.delayctl(

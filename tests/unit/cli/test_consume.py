@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from delayctl.cli.arrivals import Arrival, Lateness, arrival_json, arrival_text, summary_text
+from delayctl.cli.consume_guard import Delay, delay_of
+from delayctl.topology.duration import Duration
 
 NOON = int(datetime(2026, 11, 16, 12, 30, 15, 7000, UTC).timestamp() * 1000)
 ARRIVAL = Arrival(NOON + 12, NOON, "q", "x", "order.created", "m-1", 0, False, {}, b"order 4711")
@@ -111,3 +113,43 @@ class TestLateness:
         lateness.add(7)
 
         assert "2 messages. Lateness of 1 with a due time: p50 7 ms" in summary_text(lateness, left_there=False)
+
+
+class TestDelays:
+    """Queues that nobody should take messages from unawares."""
+
+    ARGUMENTS: ClassVar[dict[str, Any]] = {"x-message-ttl": 60_000, "x-dead-letter-exchange": "delay.exchange"}
+
+    @pytest.mark.parametrize(
+        "name",
+        ["delay.1m.queue", "shop.delay.1m.queue", "delay.1m.2.queue", "delay.any.03.queue", "delay.1m.next.queue"],
+    )
+    def test_those_of_a_topology(self, name: str) -> None:
+        """By name and arguments: levels, shards, steps, and what stands in for one."""
+        assert delay_of({"name": name, "arguments": self.ARGUMENTS}) == Delay(
+            name, Duration(60_000), "delay.exchange", is_ours=True
+        )
+
+    def test_by_policy(self) -> None:
+        """Settings may come from either."""
+        found = {
+            "name": "delay.1m.queue",
+            "arguments": {"x-dead-letter-exchange": "delay.exchange"},
+            "effective_policy_definition": {"message-ttl": 60_000},
+        }
+
+        assert delay_of(found) == Delay("delay.1m.queue", Duration(60_000), "delay.exchange", is_ours=True)
+
+    def test_those_of_others(self) -> None:
+        """They wait by the look of it, unless somebody consumes there."""
+        found = {"name": "wait.queue", "arguments": self.ARGUMENTS, "consumers": 0}
+
+        assert delay_of(found) == Delay("wait.queue", Duration(60_000), "delay.exchange", is_ours=False)
+        assert delay_of({**found, "consumers": 1}) is None
+
+    @pytest.mark.parametrize(
+        "arguments", [{}, {"x-message-ttl": 60_000}, {"x-dead-letter-exchange": "delay.exchange"}], ids=str
+    )
+    def test_others(self, arguments: dict[str, Any]) -> None:
+        """What has no time to leave at, or no way to go on, is no delay."""
+        assert delay_of({"name": "delay.unrouted.queue", "arguments": arguments}) is None
