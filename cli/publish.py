@@ -39,7 +39,7 @@ _LONGEST_LIST = 400
     epilog="""\b
 Examples:
   delayctl publish topology.yaml --key order.created --delay 15m "order 4711"
-  delayctl publish topology.yaml --key reminder --due 2030-01-01T09:00:00Z --rounding down "happy new year"
+  delayctl publish topology.yaml --key reminder --due "$(date -u -d '+10 minutes' +%FT%TZ)" --rounding up "call back"
   delayctl publish topology.yaml --file reminders.ndjson
   zcat reminders.ndjson.gz | delayctl publish topology.yaml --key reminder --level 1h -
 
