@@ -5,13 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 from delayctl.topology.duration import Duration
 from delayctl.topology.wording import escaped_within, plural, shorten
 
 _DAY_MS = 86_400_000
-_MINUTE_MS = 60_000
+_EPOCH = date(1970, 1, 1)
+_LAST_DAY = (date.max - _EPOCH).days
 _MOST_OF_BODY = 80
 
 
@@ -73,7 +75,7 @@ def arrival_text(arrival: Arrival) -> str:
     """One line for a message; nothing in it moves a cursor."""
     words = [
         _clock(arrival.arrived_ms),
-        "no due time" if arrival.due_ms is None else f"due {_clock(arrival.due_ms)}",
+        "no due time" if arrival.due_ms is None else f"due {_due(arrival.due_ms, arrival.arrived_ms)}",
         *([_late(arrival.late_ms)] if arrival.late_ms is not None else []),
         shorten(arrival.key) or "(no key)",
         *([f"retry {arrival.attempt}"] if arrival.attempt else []),
@@ -112,7 +114,7 @@ def summary_text(lateness: Lateness, *, left_there: bool) -> str:
     what = f"{plural(lateness.messages, 'message')}{', left in the queue' if left_there else ''}"
     if not lateness.timed:
         return f"{what}."
-    p50, p99, most = (f"{value:,} ms" for value in lateness.figures().values() if value is not None)
+    p50, p99, most = (_span(value) for value in lateness.figures().values() if value is not None)
     some = "" if lateness.timed == lateness.messages else f" of {lateness.timed:,} with a due time"
     return f"{what}. Lateness{some}: p50 {p50}, p99 {p99}, max {most}."
 
@@ -123,9 +125,21 @@ def _clock(at_ms: int) -> str:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
 
 
+def _due(due_ms: int, arrived_ms: int) -> str:
+    """The time of day at which a message was due, behind its date where that is not the day on which it came."""
+    if due_ms // _DAY_MS == arrived_ms // _DAY_MS:
+        return _clock(due_ms)
+    day = _EPOCH + timedelta(days=min(due_ms // _DAY_MS, _LAST_DAY))
+    return f"{day:%Y-%m-%d} {_clock(due_ms)}"
+
+
 def _late(late_ms: int) -> str:
-    span = f"{abs(late_ms):,} ms" if abs(late_ms) < _MINUTE_MS else str(Duration(abs(late_ms)))
+    span = str(Duration(abs(late_ms)))
     return f"{span} late" if late_ms >= 0 else f"{span} early"
+
+
+def _span(late_ms: int) -> str:
+    return f"{'-' if late_ms < 0 else ''}{Duration(abs(late_ms))}"
 
 
 def _shown(body: bytes) -> str:

@@ -8,6 +8,7 @@ import click
 from delayctl.cli import exit_codes
 from delayctl.cli.arrivals import Lateness, arrival_json, arrival_text, summary_text
 from delayctl.cli.audit_drain import arrival_line
+from delayctl.cli.consume_guard import guard
 from delayctl.cli.options import (
     Connection,
     connection_from,
@@ -44,6 +45,7 @@ Examples:
 @click.option("--wait", "wait_", metavar="DURATION", help="Stop when nothing has come for this long, such as 10s.")
 @click.option("--requeue", is_flag=True, help="Leave the messages in the queue.")
 @click.option("--record", metavar="FOLDER", help="Record what is taken in this folder, for delayctl audit.")
+@click.option("--yes", "-y", is_flag=True, help="Take messages out of a delay, too, and do not ask.")
 @output_option
 @template_options
 @connection_options
@@ -55,6 +57,7 @@ def consume(
     wait_: str | None,
     requeue: bool,
     record: str | None,
+    yes: bool,
     output: str,
     **options: Any,
 ) -> int:
@@ -70,6 +73,8 @@ def consume(
     idle_s = None if wait_ is None else _seconds(wait_)
     lateness = Lateness()
     show = arrival_json if output == "json" else arrival_text
+    if not requeue:
+        guard(access, queue, yes=yes)
     prefetch = min(count or (_UNLIMITED if requeue else _PREFETCH), _MOST_PREFETCH if requeue else _PREFETCH)
     with Tail(access, queue, prefetch=prefetch) as tail, _recorder(record) as recorder:
         click.echo(f"Watching {queue}; Ctrl-C stops.", err=True)

@@ -29,6 +29,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
 from delayctl.topology.model import Topology
 from delayctl.topology.names import ANY
+from delayctl.topology.routing import topic_matches
 from delayctl.topology.waiting import waiting_in
 from delayctl.topology.wording import did_you_mean, quoted, shorten
 
@@ -83,11 +84,12 @@ def expedite(*, topology: str, output: str, **options: Any) -> int:
         if not search.is_over()
     ]
     if output == "json":
-        click.echo(to_json_text({"queues": list(map(result_json, results)), "not_found": sorted(search.missing)}))
+        missing = {"not_found": sorted(search.missing), "keys_not_found": sorted(search.unseen)}
+        click.echo(to_json_text({"queues": list(map(result_json, results)), **missing}))
     else:
         click.echo("\n".join([*map(result_text, results), *_missing(search)]))
     return max(
-        [code_of(result.moved) for result in results] + [exit_codes.FAILED if search.missing else exit_codes.DONE]
+        [code_of(result.moved) for result in results] + [exit_codes.DONE if search.is_found else exit_codes.FAILED]
     )
 
 
@@ -98,9 +100,15 @@ class _Search:
     exit: str
     wanted: Wanted
     missing: set[str] = field(init=False)
+    unseen: set[str] = field(init=False)  # Keys that nothing had.
 
     def __post_init__(self) -> None:
-        self.missing = set(self.wanted.ids)
+        self.missing, self.unseen = set(self.wanted.ids), set(self.wanted.keys)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether all that was named was there."""
+        return not self.missing and (bool(self.wanted.ids) or not self.unseen)
 
     def is_over(self) -> bool:
         """Whether all that was named is found; what was not named never is."""
@@ -115,6 +123,7 @@ class _Search:
         if not self.wanted.wants(seen, 0):
             return NOT_MEANT
         self.missing.discard(seen.message_id or "")
+        self.unseen = {pattern for pattern in self.unseen if not topic_matches(pattern, seen.key)}
         headers = without_steps(without_deaths(seen.headers))
         properties = replace(Message.of(came).properties, headers=headers, expiration=None, user_id=None)
         return Onward(self.exit, came.key, f"{self.exit} with key {shorten(came.key)}", properties)
@@ -173,7 +182,10 @@ def _queues(desired: Topology, live: Live, levels: tuple[str, ...]) -> list[str]
 
 
 def _missing(search: _Search) -> list[str]:
-    if not search.missing:
+    if search.is_found:
         return []
-    names = ", ".join(quoted(name) for name in sorted(search.missing)[:10])
-    return [f"Not found: {names}. It may be out already, at another level, or behind what was looked at (--scan)."]
+    names = [quoted(name) for name in sorted(search.missing)[:10]]
+    names += [f"key {quoted(key)}" for key in sorted(search.unseen)[:10]] if not search.wanted.ids else []
+    return [
+        f"Not found: {', '.join(names)}. It may be out already, at another level, or behind what was looked at (--scan)."
+    ]

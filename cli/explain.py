@@ -19,7 +19,7 @@ from delayctl.cli.options import (
 )
 from delayctl.cli.simulate_options import read_duration
 from delayctl.cli.views import to_json_text
-from delayctl.publishers.choice import Ways
+from delayctl.publishers.choice import BeyondLadder, NoSuchDelay, Ways
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology
 from delayctl.topology.expand import expand
@@ -36,6 +36,7 @@ from delayctl.topology.spec import Spec
 from delayctl.topology.wording import did_you_mean, quoted, shorten
 
 _ASK_THE_BROKER = "--live looks at the broker"
+_NO_DELAYS = "the file has no delays of its own: name an exchange with --exchange"
 _QUOTE_IT = "put a text in quotes of its own: --header \"kind='a: b'\""
 _ENDLESS = (float("inf"), float("-inf"))  # What a number is read as that is too long for anything.
 
@@ -154,7 +155,15 @@ def _entrance(desired: Topology, level: str | None, file: str) -> str:
 
 def _delayed(desired: Topology, delay: str, message: Message) -> tuple[str, Message]:
     """Where a publisher sends what shall wait so long, and what it writes on it."""
-    way = Ways.of(desired).for_wait(read_duration("--delay", delay), "refuse")
+    wait_ms = read_duration("--delay", delay)
+    try:
+        way = Ways.of(desired).for_wait(wait_ms, "refuse")
+    except BeyondLadder:
+        raise
+    except NoSuchDelay as error:
+        known = ", ".join(str(level.ttl) for level in sorted(desired.levels, key=lambda level: level.ttl))
+        fix = f"ask for one of {known}; any: true in delay takes every delay" if known else _NO_DELAYS
+        raise DelayctlError(error.what, fix=fix) from error
     steps = headers_for(way.units) if way.units else {}
     return way.exchange, replace(message, headers={**message.headers, **steps})
 

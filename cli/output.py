@@ -43,9 +43,13 @@ def write_file(file: str, content: str | bytes, *, what: str = "the file", overw
         with Path(file).open("wb" if overwrite else "xb") as target:
             target.write(content.encode() if isinstance(content, str) else content)
     except FileExistsError as error:
+        if Path(file).is_dir():
+            raise _is_folder(file) from error
         raise DelayctlError(
             f"{what} is there already", where=file, fix="name another file, or overwrite it with --force"
         ) from error
+    except IsADirectoryError as error:
+        raise _is_folder(file) from error
     except OSError as error:
         raise _unwritten(file, what, error) from error
 
@@ -66,6 +70,10 @@ def replace_file(file: str, content: str, *, what: str = "the file") -> None:
                 raise
     except OSError as error:
         raise _unwritten(file, what, error) from error
+
+
+def _is_folder(file: str) -> DelayctlError:
+    return DelayctlError("this is a directory", where=file, fix="name a file in it")
 
 
 def _unwritten(file: str, what: str, error: OSError) -> DelayctlError:

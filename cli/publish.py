@@ -12,7 +12,9 @@ from typing import IO, Any
 
 import click
 from delayctl.cli import exit_codes
+from delayctl.cli.forecast import Forecast, Forecaster, Tally, end_json, show_notes
 from delayctl.cli.message_lines import WAYS, Outgoing, outgoing
+from delayctl.cli.open_ladder import open_ways
 from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
 from delayctl.cli.publish_lines import LinesResult, Send, publish_lines, result_json, result_text
 from delayctl.cli.views import to_json_text
@@ -26,9 +28,11 @@ from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.names import MAX_NAME_BYTES
+from delayctl.topology.spec import Spec
 from delayctl.topology.wording import shorten
 
 _STDIN = "-"
+_LONGEST_LIST = 400
 
 
 @click.command(
@@ -36,7 +40,7 @@ _STDIN = "-"
     epilog="""\b
 Examples:
   delayctl publish topology.yaml --key order.created --delay 15m "order 4711"
-  delayctl publish topology.yaml --key reminder --due 2030-01-01T09:00:00Z --rounding down "happy new year"
+  delayctl publish topology.yaml --key reminder --due "$(date -u -d '+10 minutes' +%FT%TZ)" --rounding up "call back"
   delayctl publish topology.yaml --file reminders.ndjson
   zcat reminders.ndjson.gz | delayctl publish topology.yaml --key reminder --level 1h -
 
@@ -86,46 +90,72 @@ def publish(
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
     connection, spec = connection_from(options), spec_from(topology, options)
     access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
+    forecaster = Forecaster(spec, desired)
     stamped = _headers(headers)
     source = _STDIN if body == _STDIN and file is None else file
     if source is None:
         message = _message(body, {**given, "message_id": message_id}, stamped)
-        return _publish_one(access, desired, rounding, message, output)
+        _check_has_way(message, spec)
+        ways = _ways_for(message, access, desired)
+        return _publish_one(access, ways, rounding, message, forecaster=forecaster, output=output)
     if body not in (None, _STDIN) or message_id is not None:
         raise BadOption("--file goes with neither BODY nor --message-id", fix="give each line a message_id of its own")
     defaults = {**given, "headers": stamped}
     with _opened(source) as lines:
-        publisher = _publisher(access, desired, rounding)
-        result = publish_lines(lines, source, defaults, _sender(publisher), publisher.close)
+        publisher, tally = _publisher(access, open_ways(access, desired), rounding), Tally(forecaster)
+        result = publish_lines(lines, source, defaults, _checked(_sender(publisher), tally, spec), publisher.close)
+    result.notes = tally.told()
+    show_notes(result.notes)
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
     return _code(result)
 
 
-def _publish_one(access: Access, desired: Topology, rounding: Rounding, message: Outgoing, output: str) -> int:
-    publisher = _publisher(access, desired, rounding)
-    message_id, started = message.message_id or uuid.uuid4().hex, time.perf_counter()
+def _publish_one(
+    access: Access, ways: Ways, rounding: Rounding, message: Outgoing, *, forecaster: Forecaster, output: str
+) -> int:
+    publisher = _publisher(access, ways, rounding)
+    message = replace(message, message_id=message.message_id or uuid.uuid4().hex)
+    started = time.perf_counter()
     try:
-        _sender(publisher)(replace(message, message_id=message_id)).result()
+        _sender(publisher)(message).result()
     except KeyboardInterrupt as stop:
         raise DelayctlError(
-            f"stopped: message {_said(message_id)} is not confirmed, it may have arrived or not",
-            fix=f"publish it again with --message-id {message_id}",
+            f"stopped: message {_said(str(message.message_id))} is not confirmed, it may have arrived or not",
+            fix=f"publish it again with --message-id {message.message_id}",
         ) from stop
     finally:
         with suppress(NotConfirmed):
             publisher.close(0)
     took_ms = (time.perf_counter() - started) * 1000
-    way = _way(message, Ways.of(desired), rounding)
+    way = _way(message, ways, rounding)
+    _tell(message, way, forecaster.of(message, way), took_ms, output)
+    return exit_codes.DONE
+
+
+def _tell(message: Outgoing, way: Way, forecast: Forecast, took_ms: float, output: str) -> None:
+    notes = tuple(map(str, forecast.notes))
+    show_notes(notes)
     if output == "json":
-        place = {"exchange": way.exchange, "level": way.level, "wait_ms": way.wait_ms}
-        answer = {"message_id": message_id, "key": message.key, **place, "confirmed_after_ms": round(took_ms, 1)}
+        answer = {
+            "message_id": message.message_id,
+            "key": message.key,
+            "exchange": way.exchange,
+            "level": way.level,
+            "wait_ms": forecast.wait_ms,
+            "ends": list(map(end_json, forecast.ends)),
+            "notes": notes,
+            "confirmed_after_ms": round(took_ms, 1),
+        }
         click.echo(to_json_text(answer))
     else:
-        waits = f"waits {Duration(way.wait_ms)}" if way.level else "does not wait"
-        click.echo(
-            f"Message {_said(message_id)} with key {_said(message.key)} {waits}; confirmed after {took_ms:.0f} ms."
-        )
-    return exit_codes.DONE
+        said = f"Message {_said(str(message.message_id))} with key {_said(message.key)} {forecast.waits}"
+        click.echo(f"{said}; confirmed after {took_ms:.0f} ms.")
+
+
+def _ways_for(message: Outgoing, access: Access, desired: Topology) -> Ways:
+    """The ways to choose from for one message; only what waits may need the ladder."""
+    has_wait = message.delay is not None or message.due is not None
+    return open_ways(access, desired) if has_wait else Ways.of(desired)
 
 
 def _said(text: str) -> str:
@@ -168,6 +198,28 @@ def _sender(publisher: DelayPublisher) -> Send:
     return send
 
 
+def _checked(send: Send, tally: Tally, spec: Spec) -> Send:
+    def send_and_count(message: Outgoing) -> Delivery:
+        _check_has_way(message, spec)
+        delivery = send(message)
+        tally.count(message)
+        return delivery
+
+    return send_and_count
+
+
+def _check_has_way(message: Outgoing, spec: Spec) -> None:
+    """Raise DelayctlError where a message would go to a delay, and the file has none: nobody would ever declare it."""
+    if message.exchange is not None or spec.has_delays:
+        return
+    ways_in = [exchange.name for exchange in spec.exchanges if not exchange.internal]
+    named = f"one of {shorten(', '.join(ways_in), _LONGEST_LIST)}" if ways_in else "as the services do"
+    raise DelayctlError(
+        "the file has no delays of its own (delay: none): messages wait only where its exchanges lead to",
+        fix=f"name the exchange to publish to with --exchange: {named}",
+    )
+
+
 def _due(value: str | int) -> datetime:
     fix = "write it as 2026-11-16T18:30:00Z, or as milliseconds since 1970"
     try:
@@ -189,8 +241,8 @@ def _headers(assignments: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _publisher(access: Access, desired: Topology, rounding: Rounding) -> DelayPublisher:
-    return DelayPublisher(access, topology=desired, rounding=rounding, name="delayctl publish")
+def _publisher(access: Access, ways: Ways, rounding: Rounding) -> DelayPublisher:
+    return DelayPublisher(access, topology=ways, rounding=rounding, name="delayctl publish")
 
 
 @contextmanager

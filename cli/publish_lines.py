@@ -37,6 +37,7 @@ class LinesResult:
     last_line: int = 0
     unconfirmed: dict[int, str] = field(default_factory=dict)  # Line and message id.
     problems: list[Problem] = field(default_factory=list)
+    notes: tuple[str, ...] = ()  # What the file says of messages that were published.
 
     @property
     def confirmed(self) -> int:
@@ -206,5 +207,6 @@ def result_json(result: LinesResult) -> dict[str, Any]:
             {"line": problem.location.line, "message": problem.message, "fix": problem.fix}
             for problem in result.problems
         ],
+        "notes": list(result.notes),
         "problems_left_out": result.bad_lines + result.refused - len(result.problems),
     }

@@ -21,6 +21,7 @@ from delayctl.cli.serve_views import (
     parked_json,
     quickly_counted,
 )
+from delayctl.cli.serve_words import answer_of_page, of_page
 from delayctl.cli.simulate import foretell
 from delayctl.cli.simulate_json import simulate_json
 from delayctl.consumers.homes import Homes, Known
@@ -176,8 +177,11 @@ class LiveStage:
             asked[name] = question.get(name, "").strip() or None
         for name in _LISTS:
             asked[name] = tuple(part.strip() for part in question.get(name, "").split(",") if part.strip())
-        with self._thinking:  # Two at once would take twice as long each.
-            return simulate_json(foretell(self._file, self._bedside.spec, asked))
+        try:
+            with self._thinking:  # Two at once would take twice as long each.
+                return answer_of_page(simulate_json(foretell(self._file, self._bedside.spec, asked)))
+        except DelayctlError as error:
+            raise of_page(error) from error
 
 
 def _beyond_ready(figures: Figures) -> int:

@@ -27,6 +27,10 @@ _SHORTEST_RUN_MS = 60_000
 _WHERE = "say where they are published: --level LEVEL, or --exchange NAME with --key KEY"
 
 
+class NoTraffic(DelayctlError):
+    """Neither the options nor the file say how many messages come."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the options say of the traffic; None is for all keys that are not named."""
@@ -49,7 +53,7 @@ def streams_of(scene: Scene, network: Network, asked: Asked) -> tuple[Stream, ..
     flows = _flows(scene, asked)
     if not flows:
         fix = "give --rate 1000/s, --arrivals FILE, or expected_rate in the file"
-        raise DelayctlError("nobody says how many messages come", fix=fix)
+        raise NoTraffic("nobody says how many messages come", fix=fix)
     ways = [journey_of(network, entry) for entry, _, _ in flows]
     last = max((burst.span.end for _, _, bursts in flows for burst in bursts), default=0)
     length = asked.length or max(_SHORTEST_RUN_MS, 2 * max(way.total.ms for way in ways), last)

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from delayctl.cli.verify_views import Report
 from delayctl.cli.views import change_symbol
-from delayctl.topology.changes import Comparison
 from delayctl.topology.duration import Duration
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan, Wait, title
-from delayctl.topology.status import Facts, Status, status_of
+from delayctl.topology.status import Facts, Status, status_of, waits_begun
 from delayctl.topology.verdict import Reason, is_healthy, verdict
 
 _DAY_MS = 86_400_000
@@ -111,12 +110,9 @@ def sight_of(facts: Facts, *, source: str, now_ms: int, unread: str = "") -> Sig
 
 
 def _switches(facts: Facts) -> Iterator[Switch]:
-    """What is waited for, and whether an apply has begun with it: of a queue that goes, whether nothing enters it any more."""
-    stages = Comparison(facts.desired, facts.live).course.stages
-    for wait in facts.plan.waits:
-        stage = stages.get(wait.subject)
-        is_left = not facts.live.bindings_at("queue", wait.queue)
-        yield Switch(wait, is_left if stage is None else stage != "due")
+    """What is waited for, and whether an apply has begun with it."""
+    for wait, is_begun in waits_begun(facts):
+        yield Switch(wait, is_begun)
 
 
 def _drift(plan: Plan) -> list[str]:

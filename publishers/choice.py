@@ -63,7 +63,12 @@ class Ways:
 
     @property
     def exchanges(self) -> tuple[str, ...]:
-        """Every exchange that may be published to, and the last gate: where it is missing, the ladder on the broker is shorter."""
+        """Every exchange that may be published to, and the last gate: where it is missing, the ladder on the broker is shorter.
+
+        None where there are no delays: then there is no exit either.
+        """
+        if not (self._ways or self._ladder):
+            return ()
         ladder = (self._ladder.entrance, self._ladder.rungs[-1].gate) if self._ladder else ()
         return (self._exit.exchange, *(way.exchange for way in self._ways), *ladder)
 

@@ -60,7 +60,8 @@ def _policies_at(queue: str, examination: Examination) -> Iterator[str]:
 def _strangers(examination: Examination) -> tuple[Binding, ...]:
     """Bindings between objects of the topology that neither the file nor an apply has made."""
     desired, live = examination.desired, examination.live
-    own = {each.name for each in (*desired.exchanges, *desired.queues, *desired.existing)}
+    own = {*(exchange.name for exchange in desired.exchanges), *(queue.name for queue in desired.queues)}
+    own |= {existing.name for existing in desired.existing}
     known = {*desired.bindings, *(live.record.bindings if live.record else ())}
     between = (b for b in live.bindings if b.source in own and b.destination in own)
     return sorted_bindings(binding for binding in between if binding not in known)

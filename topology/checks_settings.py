@@ -132,7 +132,8 @@ CHECKS: tuple[Check, ...] = (
         "plan-warning",
         Severity.INFO,
         "Plan has a warning.",
-        "It is about what others have added, which is left as it is.",
+        "It is about what others have added, which is left as it is, or about a change that is due or under way: apply --wait"
+        " carries it to its end.",
         planned_warnings,
     ),
 )

@@ -30,7 +30,7 @@ from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replac
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import way_of, with_moves
 from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import did_you_mean, plural, shorten
 
 
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
@@ -54,6 +54,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     _check_version(work)
     _check_exchange_types(work)
     _check_surroundings(work, vhost)
+    work.warnings += _insisted_on_nothing(work)
     removals = tuple(_removals_to_wait_for(work, held))
     waited_for = {wait.queue for wait in removals}
     record = replace(_record_afterwards(work), replaced=both.remembered)
@@ -144,7 +145,8 @@ def _removals_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]
     scene = work.scene
     for change in held:
         name = _queue_name(change)
-        if name and work.held[change].passes and name in scene.emptying:
+        # A step of the ladder stays while others above it empty; there is nothing to wait for at itself.
+        if name and work.held[change].passes and name in scene.emptying and scene.backlog(name).messages:
             longest, then = scene.emptying[name], "declared anew" if isinstance(change, Replace) else "removed"
             yield Wait(name, name, scene.backlog(name).messages, longest, longest, then)
 
@@ -215,6 +217,18 @@ def _record_afterwards(work: _Work) -> Record:
     foreign = frozenset(resource for resource in kept if resource not in work.both.owned)
     ours = record_of(resource for resource in work.both.desired if resource not in foreign)
     return ours.with_resources(resource for resource in kept if resource in work.both.owned)
+
+
+def _insisted_on_nothing(work: _Work) -> Iterator[str]:
+    """Names that a user insists on and that nothing has: most likely a slip, and what was meant is still refused."""
+    both, refused = work.both, sorted({hazard.name for hazard in work.held.values() if not hazard.passes})
+    known = {resource.name for resource in both.desired if not isinstance(resource, Binding)}
+    known |= both.live.exchanges.keys() | both.live.queues.keys() | {policy.name for policy in both.live.policies}
+    known.update(refused)
+    for name in sorted(both.insisted - known):
+        now = f"What is refused now: {', '.join(refused)}." if refused else "Nothing is refused now."
+        guess = did_you_mean(name, refused or known)
+        yield f"--accept-loss {shorten(name)}: neither the file nor the broker has anything of this name{guess}. {now}"
 
 
 def _check_existing(work: _Work) -> None:

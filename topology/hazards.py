@@ -53,10 +53,31 @@ class Scene:
         unentered = (
             self.live.queues[name]
             for name in self.delays.queues & self.live.queues.keys()
-            if all(b in going and b.source not in self.staying for b in self.live.bindings_at("queue", name))
+            if all(b in going and self._is_closed(b.source) for b in self.live.bindings_at("queue", name))
             and not any(binding.destination == name for binding in self.desired.bindings)
         )
-        return self._leaving(unentered)
+        return self._with_what_comes_by(self._leaving(unentered))
+
+    def _is_closed(self, entrance: str) -> bool:
+        """Say whether nobody can publish to an entrance once this plan is done.
+
+        That of a step of the ladder stays as long as messages may come by from above; the door leads there no more.
+        """
+        if entrance not in self.staying:
+            return True
+        ways_in = (b for b in self.live.bindings_at("exchange", entrance) if b.destination == entrance)
+        ours = self.owned.bindings.difference(self.desired.bindings)
+        return self.names.step_of(entrance) is not None and all(binding in ours for binding in ways_in)
+
+    def _with_what_comes_by(self, leaving: Mapping[str, Duration]) -> dict[str, Duration]:
+        """How long queues take to empty where a step of the ladder also gets what waits above it now."""
+        steps = {name: step for name in leaving if (step := self.names.step_of(name)) is not None}
+        return {
+            name: Duration(sum(leaving[other].ms for other in steps if steps[other] >= steps[name]))
+            if name in steps
+            else wait
+            for name, wait in leaving.items()
+        }
 
     def _leaving(self, queues: Iterable[Queue]) -> dict[str, Duration]:
         """Those of these queues that messages leave by themselves, and how long they wait there."""
@@ -86,11 +107,12 @@ class Scene:
         """The names of delayctl's own objects."""
         return Names(self.desired.prefix)
 
-    def waiting_above(self, step: int) -> int:
-        """How many messages wait at a step of the ladder or above it, and may still come by."""
+    def waiting_above(self, step: int) -> dict[str, int]:
+        """The queues at a step of the ladder or above it with messages that may still come by, and how many."""
         # What stands in for a queue that is being changed belongs to its step.
         steps = {name: self.names.step_of(name.replace(".next.", ".")) for name in self.delays.queues - self.accepted}
-        return sum(self.backlog(name).messages for name, found in steps.items() if found is not None and found >= step)
+        above = (name for name, found in steps.items() if found is not None and found >= step)
+        return {name: count for name in above if (count := self.backlog(name).messages)}
 
     @cached_property
     def way_out(self) -> frozenset[str]:
@@ -372,8 +394,10 @@ def _of_lost_step(name: str, scene: Scene) -> Hazard | None:
     if step is None:
         return None
     if waiting := scene.waiting_above(step):
-        reason = f"{plural(waiting, 'message')} at this step of the ladder or above it may still have to wait there"
-        return Hazard(name, reason, _wait_or_insist(name))
+        count = plural(sum(waiting.values()), "message")
+        reason = f"{count} at this step of the ladder or above it may still have to wait there"
+        passes = all(queue in scene.draining and not scene.backlog(queue).consumers for queue in waiting)
+        return Hazard(name, reason, _wait_or_insist(name), passes=passes)
     above = {queue for queue in scene.staying & scene.delays.queues if (scene.names.step_of(queue) or 0) > step}
     return _of_what_stays(name, above if scene.names.is_gate(name) else (), "comes out there", scene)
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from delayctl.topology.changes import Comparison
 from delayctl.topology.effective import effective
 from delayctl.topology.figures import Age, Early, Figures, Node, Rates, Statistics, gone_early, oldest, rates
 from delayctl.topology.live import Live
 from delayctl.topology.model import Queue, Settings, Sharded, Topology
-from delayctl.topology.names import Names
-from delayctl.topology.plan import Plan
+from delayctl.topology.names import ANY, Names
+from delayctl.topology.plan import Plan, Wait
 from delayctl.topology.routing import PREDEFINED
 
 _NOTHING = Figures()
@@ -145,8 +146,31 @@ def status_of(facts: Facts) -> Status:
         nodes=facts.statistics.nodes,
         differences=len(plan.changes) + len(plan.refusals),
         is_missing=not _is_there(desired, live),
-        warnings=(*plan.warnings, *(f"a change is under way: {wait}" for wait in plan.waits)),
+        warnings=(*plan.warnings, *(_told(wait, is_begun=is_begun) for wait, is_begun in waits_begun(facts))),
     )
+
+
+def waits_begun(facts: Facts) -> Iterator[tuple[Wait, bool]]:
+    """What is waited for, and whether an apply has begun with it: of a queue that goes, whether nobody gets into it any more."""
+    stages = Comparison(facts.desired, facts.live).course.stages if facts.plan.waits else {}
+    for wait in facts.plan.waits:
+        stage = stages.get(wait.subject)
+        yield wait, _is_closed(wait.queue, facts) if stage is None else stage != "due"
+
+
+def _is_closed(queue: str, facts: Facts) -> bool:
+    names, live = Names(facts.desired.prefix), facts.live
+    door = names.entrance(ANY)
+    # The entrance of a step of the ladder stays for what comes from above; its door is closed.
+    return all(
+        names.step_of(way.source) is not None
+        and all(binding.source != door for binding in live.bindings_at("exchange", way.source))
+        for way in live.bindings_at("queue", queue)
+    )
+
+
+def _told(wait: Wait, *, is_begun: bool) -> str:
+    return f"a change is {'under way' if is_begun else 'due, and begins with the next apply'}: {wait}"
 
 
 def _is_there(desired: Topology, live: Live) -> bool:

@@ -132,7 +132,7 @@ class _Planner:
         if probe.kind == "route" or probe.is_spread or not self.effort.hasten:
             return Task(probe, expected=expected, note=longer)
         if figures is not None and figures.waiting:
-            note = f"{longer}, and a canary can't pass {plural(figures.waiting, 'message')} that wait there"
+            note = f"{longer}, and a canary can't pass {plural(figures.waiting, 'message')} waiting there"
             return Task(probe, expected=expected, note=note)
         note = f"{longer}: sent with an expiration of {Duration(HASTEN_MS)}"
         return Task(probe, Flight(probe, self.effort.count, HASTEN_MS), expected, note=note)

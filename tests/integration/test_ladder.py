@@ -246,7 +246,7 @@ def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: 
             sent["long"] = now_ms()
             later.publish(b"x", key="order.long", delay="5s", message_id="long").result(30)
             due["long"] = sent["long"] + 5_000
-        refused = rabbit.apply_text(short)
+        waiting = rabbit.apply_text(short)
         until(lambda: len(taker.arrived) == len(sent), 60)
         shrunk = rabbit.apply_text(short)
         send(50, 15)
@@ -256,9 +256,32 @@ def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: 
         "account", account(f"growing and shrinking, RabbitMQ {rabbit.broker.version}", sent, taker.arrived, due)
     )
     assert (grown.code, shrunk.code) == (0, 0), (grown.err, shrunk.err)
-    assert refused.code != 0
-    assert "may still have to wait there" in refused.out + refused.err
+    assert waiting.code == 3
+    assert "empties by itself (1 message now" in waiting.out
     assert {each.message_id for each in taker.arrived} == sent.keys()
     assert len(taker.arrived) == len(sent)
     assert [each for each in taker.arrived if each.at_ms < due[each.message_id]] == []
     assert "delay.any.04.queue" not in {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}
+
+
+def test_wait_goes_on_until_the_ladder_is_shorter(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """What waits at steps that go arrives in its time; what would have to wait there is refused meanwhile."""
+    long, short = (text(ladder=f"{{unit: 1s, steps: {steps}}}") for steps in (4, 2))
+    assert rabbit.apply_text(long).code == 0
+    file = topology.write(long)
+    with publishing(rabbit) as publisher:
+        for number in range(20):
+            publisher.publish(b"x", key=f"order.{number}", delay="14s")
+    door_is_closed = rabbit.apply_text(short)
+    late = rabbit.delayctl("publish", file, "--key", "order.late", "--delay", "14s", "x")
+    fits = rabbit.delayctl("publish", file, "--key", "order.fits", "--delay", "1s", "x")
+
+    waited = rabbit.apply_text(short, "--wait")
+
+    assert (door_is_closed.code, waited.code) == (3, 0), waited.out + waited.err
+    assert (late.code, late.out, fits.code) == (1, "", 0)
+    assert "14s is beyond the ladder, which ends at 3s" in late.err
+    assert "the ladder on the broker takes delays up to 3s now, that of the file is longer" in late.err
+    rabbit.await_ready(TARGET, 21)
+    assert "delay.any.02.queue" not in {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}
+    assert rabbit.ready("delay.unrouted.queue") == 0

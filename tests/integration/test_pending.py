@@ -229,6 +229,16 @@ class TestExpedite:
         assert "Not found: 'other'." in ran.out
         rabbit.await_ready("delay.1h.queue", 1)
 
+    def test_no_such_key(self, rabbit: Rabbit, file: str) -> None:
+        """The same as for an id."""
+        publish(rabbit, file, "1h", ["one"])
+
+        ran = rabbit.delayctl("expedite", file, "--level", "1h", "--key", "other.#", "--disturb")
+
+        assert ran.code == 1
+        assert "Not found: key 'other.#'." in ran.out
+        rabbit.await_ready("delay.1h.queue", 1)
+
     @pytest.mark.parametrize(
         ("arguments", "expected"),
         [

@@ -94,6 +94,46 @@ class TestOneMessage:
         assert message["message_id"] == json.loads(ran.out)["message_id"]
 
     @pytest.mark.parametrize(
+        ("arguments", "waits", "note"),
+        [
+            (
+                ("--key", "order.created", "--exchange", "orders.exchange"),
+                "waits 100ms by orders.exchange → delay.100ms.exchange;",
+                "",
+            ),
+            (
+                ("--key", "order.created"),
+                "does not wait;",
+                "Note: it does not wait, but the file's route for this key waits 100ms: "
+                "--delay 100ms or --exchange orders.exchange.",
+            ),
+            (
+                ("--key", "nobody.knows", "--level", "100ms"),
+                "waits 100ms;",
+                "Note: the file has no way out for this key: unless others bound one to delay.exchange, "
+                "it is parked in delay.unrouted.queue.",
+            ),
+        ],
+        ids=["exchange", "no delay", "no way out"],
+    )
+    def test_what_the_file_says_of_it(
+        self, rabbit: Rabbit, file: str, arguments: tuple[str, ...], waits: str, note: str
+    ) -> None:
+        """The answer is true of the message, and what its publisher may not have meant is said beside it."""
+        ran = rabbit.delayctl("publish", file, *arguments, "x")
+
+        assert (ran.code, ran.err.strip()) == (0, note)
+        assert f" {waits} " in ran.out
+
+    def test_what_the_file_says_of_it_for_programs(self, rabbit: Rabbit, file: str) -> None:
+        """The same facts as fields."""
+        options = ("--key", "order.created", "--exchange", "orders.exchange", "--output", "json")
+        told = json.loads(rabbit.delayctl("publish", file, *options, "x").out)
+
+        end = {"fate": "delivered", "queue": QUEUE, "exchange": None, "after_ms": 100}
+        assert (told["wait_ms"], told["ends"], told["notes"]) == (100, [end], [])
+
+    @pytest.mark.parametrize(
         ("arguments", "code", "expected"),
         [
             (("--key", "k", "--delay", "3s", "x"), 1, "no level waits 3s"),
@@ -131,9 +171,38 @@ class TestOneMessage:
         assert "delayctl apply" in ran.err
         assert rabbit.definitions()["queues"] == []
 
+    def test_without_delays(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """A file that was imported may have none: nothing would ever declare one, but its exchanges can be published to."""
+        file = topology.write(
+            "version: 1\ndelay: none\nexchanges: {orders.exchange: {}}\n"
+            "routes: [{from: orders.exchange, key: order.created, to: orders.queue}]\n"
+        )
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+
+        delayed = rabbit.delayctl("publish", file, "--key", "order.created", "--delay", "5s", "x")
+        ran = rabbit.delayctl("publish", file, "--key", "order.created", "--exchange", "orders.exchange", "x")
+
+        assert delayed.code == 1
+        assert "the file has no delays of its own" in delayed.err
+        assert "fix: name the exchange to publish to with --exchange: one of orders.exchange" in delayed.err
+        assert (ran.code, " does not wait; confirmed" in ran.out) == (0, True)
+
 
 class TestLines:
     """A file of messages."""
+
+    def test_notes_are_told_once(self, rabbit: Rabbit, file: str, tmp_path: Path) -> None:
+        """However many lines there are that the file has no way out for."""
+        lines = [f'{{"body": "x", "key": "nobody.{number}", "level": "100ms"}}' for number in range(3)]
+
+        ran = rabbit.delayctl("publish", file, "--file", ndjson(tmp_path, lines), "--output", "json")
+
+        note = (
+            "3 messages went where the file has no way out, such as for nobody.0: unless others bound one to "
+            "delay.exchange, they are parked in delay.unrouted.queue"
+        )
+        assert (ran.code, ran.err.strip()) == (0, f"Note: {note}.")
+        assert json.loads(ran.out)["notes"] == [note]
 
     def test_bad_lines_do_not_stop_the_rest(self, rabbit: Rabbit, file: str, tmp_path: Path) -> None:
         """Good ones arrive; the others are reported with line and fix, whether we or the broker refuse them."""
@@ -234,6 +303,21 @@ class TestLines:
 @pytest.mark.usefixtures("file")
 class TestConsume:
     """Watching a queue."""
+
+    def test_a_delay_is_not_emptied_unawares(self, rabbit: Rabbit, file: str) -> None:
+        """What waits is taken only by who says so; looking takes nothing."""
+        rabbit.delayctl("publish", file, "--key", "order.created", "--level", "1h", "order 4711")
+
+        refused = rabbit.delayctl("consume", "delay.1h.queue", "--count", "1", "--wait", "5s")
+        looked = rabbit.delayctl("consume", "delay.1h.queue", "--requeue", "--count", "1", "--wait", "20s")
+        rabbit.await_ready("delay.1h.queue", 1)
+        taken = rabbit.delayctl("consume", "delay.1h.queue", "--yes", "--count", "1", "--wait", "20s")
+
+        assert (refused.code, refused.out) == (64, "")
+        assert "delay.1h.queue is a delay: what waits there goes on to delay.exchange after 1h" in refused.err
+        assert "give --yes" in refused.err
+        assert (looked.code, "order 4711" in looked.out, "is a delay" in looked.err) == (0, True, False)
+        assert (taken.code, "order 4711" in taken.out) == (0, True)
 
     def test_text(self, rabbit: Rabbit, file: str) -> None:
         """A line with lateness per message, and a summary."""

@@ -43,6 +43,7 @@ def test_a_change_waits_for_what_waits_and_can_be_taken_back(rabbit: Rabbit, top
     before = rabbit.definitions()
 
     topology.write(text(SLOW, type="quorum"))
+    due = rabbit.delayctl("status", file)
     begun = rabbit.delayctl("apply", file, "--yes")
     again = rabbit.delayctl("apply", file, "--yes")
     rabbit.publish("orders", "order.created", "new")
@@ -61,6 +62,7 @@ def test_a_change_waits_for_what_waits_and_can_be_taken_back(rabbit: Rabbit, top
     (wait,) = plan["waits"]
     assert (wait["queue"], wait["messages"], wait["longest_ms"]) == ("delay.soon.queue", 1, 3_600_000)
     assert wait["differences"] == [{"field": "x-queue-type", "live": "classic", "desired": "quorum"}]
+    assert "a change is due, and begins with the next apply: level soon" in due.out
     assert "a change is under way: level soon: delay.soon.queue empties by itself" in status.out
     assert linted.code == 0, linted.out + linted.err
     assert places == (1, 2)

@@ -333,3 +333,13 @@ def test_a_delay_that_is_a_level_goes_there(topology: TopologyFile) -> None:
     assert (level["exchange"], level["total_ms"]) == ("delay.15m.exchange", 900_000)
     assert (beyond.code, beyond.err.splitlines()[0]) == (1, "Error: 5h is beyond the ladder, which ends at 4h15m")
     assert (wrong.code, wrong.err.splitlines()[1]) == (64, "  fix: write it as 500ms, 10s, 1m30s, 2h or 1d")
+
+
+def test_a_delay_that_no_level_has(file: str) -> None:
+    """What can be done is said in terms of explain: it rounds nothing."""
+    ran = delayctl("explain", file, "--delay", "4m", "--key", "order.created")
+
+    assert ran.code == 1
+    assert ran.err == (
+        "Error: no level waits 4m\n  fix: ask for one of 1m, 5m, 15m; any: true in delay takes every delay\n"
+    )

@@ -72,6 +72,16 @@ def test_init_overwrites_only_when_told() -> None:
     assert forced.code == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--force",)])
+def test_init_does_not_take_a_directory_for_a_file(options: tuple[str, ...]) -> None:
+    """There is nothing to overwrite."""
+    Path("shop").mkdir()
+
+    assert delayctl("init", "shop", *options) == Ran(
+        1, "", "Error: this is a directory\n  at shop\n  fix: name a file in it\n"
+    )
+
+
 def test_init_says_where_it_can_not_write() -> None:
     """A folder that is not there is named."""
     assert delayctl("init", "missing/topology.yaml") == Ran(

@@ -12,8 +12,11 @@ from delayctl.cli.graph_theme import DARK, LIGHT, PAGE
 from delayctl.cli.pending_views import Found, Place
 from delayctl.cli.serve_run import Page, opened
 from delayctl.cli.serve_views import body_text, map_of, map_style, parked_json
+from delayctl.cli.serve_words import LABELS, answer_of_page, of_page
+from delayctl.cli.simulate_traffic import NoTraffic
 from delayctl.consumers.sighting import Body, Sighting
 from delayctl.topology.duration import Duration
+from delayctl.topology.errors import BadOption
 from delayctl.topology.figures import Figures, Statistics
 from delayctl.topology.picture import Picture
 from delayctl.topology.picture_depict import depict
@@ -233,3 +236,36 @@ def test_what_is_parked() -> None:
         "keeps_place": False,
         "more_kinds": 0,
     }
+
+
+class TestWhatIf:
+    """What the simulator says has the words of the form, which has no options."""
+
+    def test_labels_are_those_of_the_form(self) -> None:
+        """A field that is called otherwise would not be found."""
+        form = (Path(__file__).parents[3] / "web" / "what-if.js").read_text(encoding="utf-8")
+
+        assert [label for label in LABELS.values() if f'"{label}"' not in form] == []
+
+    def test_no_traffic(self) -> None:
+        """A page has no file of arrivals."""
+        error = of_page(NoTraffic("nobody says how many messages come", fix="give --rate 1000/s, --arrivals FILE"))
+
+        assert error.fix == "fill in “Messages come at”, such as 1000/s, or write expected_rate in the file"
+
+    def test_other_errors(self) -> None:
+        """A field by its label; what only the command has is named as such."""
+        error = of_page(BadOption("--for 0s lets nothing happen", fix="choose more, or give --level"))
+
+        assert (error.what, error.fix) == (
+            "“For” 0s lets nothing happen",
+            "choose more, or give --level of delayctl simulate",
+        )
+
+    def test_findings(self) -> None:
+        """They are told beside the figures."""
+        found = {"trouble": False, "what": "max_bytes of q is not looked at without --message-size", "fix": None}
+
+        told = answer_of_page({"fits": True, "findings": [found]})
+
+        assert told["findings"][0]["what"] == "max_bytes of q is not looked at without “Size of a body”"

@@ -135,3 +135,4 @@ def test_what_has_to_be_there() -> None:
     """The door, and the gate of the longest step: where it is missing, the broker's ladder is a shorter one."""
     assert with_ladder(4, 250).exchanges == ("exit", "in.250", "door", "gate.3")
     assert with_ladder(4, 250).longest_ms == 1_500
+    assert Ways("exit", ()).exchanges == ()

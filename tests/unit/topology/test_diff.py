@@ -186,6 +186,17 @@ class TestReplacement:
         assert isinstance(change, Replace)
         assert not change.accept_loss
 
+    def test_insisting_on_what_nothing_is_called(self) -> None:
+        """A slip of a name would go unnoticed, and what was meant is refused all the same."""
+        live = live_of(SHOP, {"orders.queue": 3})
+
+        plan = diff(empty_topology(""), live, accept_loss=["order.queue", "delay.5m.queue"])
+
+        assert plan.warnings == (
+            "--accept-loss order.queue: neither the file nor the broker has anything of this name "
+            "(did you mean 'orders.queue'?). What is refused now: orders.queue.",
+        )
+
     def test_another_name_accepts_nothing(self) -> None:
         """Acceptance is for one object."""
         live = with_exchange(live_of(SHOP, {"delay.5m.queue": 3}), THEIR_EXCHANGE, THEIR_BINDING)

@@ -1,6 +1,9 @@
 """The arithmetic of the ladder, and the objects that it is made of."""
 
+from dataclasses import replace
+
 import pytest
+from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.expand import expand
 from delayctl.topology.journey import journey
@@ -16,12 +19,16 @@ from delayctl.topology.ladder import (
     units_for,
     wait_of,
 )
-from delayctl.topology.model import Topology
+from delayctl.topology.live import Backlog
+from delayctl.topology.model import Binding, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.parse import read_spec
+from delayctl.topology.plan import Delete, Wait
 from delayctl.topology.routing import Message, Network
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.examples import live_of
 
 SECOND = Duration(1_000)
 
@@ -139,3 +146,65 @@ class TestWays:
     def test_growing_leaves_all_that_was_as_it_was(self) -> None:
         """More steps are more objects, and no other."""
         assert set(ladder(3)) <= set(ladder(5))
+
+
+class TestShrinking:
+    """Steps that go are waited for, the longest first."""
+
+    def test_the_door_closes_and_steps_empty(self) -> None:
+        """What waits at a step that goes may have to wait at those below as well; nothing is refused."""
+        plan = diff(ladder(2), live_of(ladder(4), {"delay.any.03.queue": 20, "delay.any.02.queue": 1}))
+
+        closed = {
+            c.resource.destination for c in plan.changes if isinstance(c, Delete) and isinstance(c.resource, Binding)
+        }
+        assert closed == {"delay.any.02.exchange", "delay.any.03.exchange"}
+        assert (len(plan.changes), plan.refusals) == (2, ())
+        assert sorted(plan.waits, key=lambda wait: wait.queue) == [
+            Wait("delay.any.02.queue", "delay.any.02.queue", 1, Duration(12_000), Duration(12_000), "removed"),
+            Wait("delay.any.03.queue", "delay.any.03.queue", 20, Duration(8_000), Duration(8_000), "removed"),
+        ]
+
+    def test_a_step_without_messages_is_not_waited_for(self) -> None:
+        """It stays for what comes from above, and only that has to leave."""
+        plan = diff(ladder(2), live_of(ladder(4), {"delay.any.03.queue": 20}))
+
+        assert plan.refusals == ()
+        assert [wait.queue for wait in plan.waits] == ["delay.any.03.queue"]
+
+    def test_what_nobody_needs_goes_meanwhile(self) -> None:
+        """The longest step goes while a shorter one still has messages."""
+        plan = diff(ladder(2), live_of(ladder(4), {"delay.any.02.queue": 20}))
+
+        gone = {c.resource.name for c in plan.changes if isinstance(c, Delete) and not isinstance(c.resource, Binding)}
+        assert gone == {"delay.any.03.queue", "delay.any.03.exchange", "delay.any.03.gate.exchange"}
+        assert [wait.queue for wait in plan.waits] == ["delay.any.02.queue"]
+
+    def test_all_of_it(self) -> None:
+        """A ladder that is removed lets all that waits arrive."""
+        plan = diff(empty_topology(""), live_of(ladder(4), {"delay.any.03.queue": 20, "delay.any.00.queue": 2}))
+
+        assert plan.refusals == ()
+        assert {wait.queue: wait.longest.ms for wait in plan.waits} == {
+            "delay.any.00.queue": 15_000,
+            "delay.any.03.queue": 8_000,
+        }
+
+    def test_a_way_of_others_keeps_a_step_open(self) -> None:
+        """It would not empty by itself, so the step is refused and not waited for."""
+        live = live_of(ladder(4), {"delay.any.03.queue": 20})
+        theirs = Binding("their.exchange", "exchange", "delay.any.03.exchange", "key")
+
+        plan = diff(ladder(2), replace(live, bindings=live.bindings | {theirs}))
+
+        assert "exchange delay.any.03.exchange" in {refusal.subject for refusal in plan.refusals}
+        assert plan.waits == ()
+
+    def test_a_consumer_at_a_step_is_refused(self) -> None:
+        """Somebody who takes messages out of a delay has to be looked at first."""
+        live = live_of(ladder(4), {})
+
+        plan = diff(ladder(2), replace(live, backlog={"delay.any.03.queue": Backlog(20, 1)}))
+
+        assert plan.waits == ()
+        assert "queue delay.any.03.queue" in {refusal.subject for refusal in plan.refusals}

@@ -23,6 +23,9 @@ from delayctl.topology.status import Facts, Status, status_of, waiting_queues
 from delayctl.topology.verdict import Reason, Severity, is_healthy, verdict
 
 from tests.support.examples import live_of, shop
+from tests.support.memory_broker import MemoryBroker
+from tests.support.switches import run_once
+from tests.unit.topology.test_ladder import ladder
 
 SHOP = shop("1m 5m")
 NOW = 1_700_000_000_000
@@ -395,3 +398,26 @@ def test_a_file_without_levels_parks_nothing() -> None:
     desired = shop("", routes=(), exchanges=(ExchangeSpec("orders.exchange"),))
 
     assert (status(desired).parked, status(desired).levels) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "queue"),
+    [
+        (shop("5m"), shop("5m", max_length=99), "delay.5m.queue"),
+        (SHOP, shop("5m"), "delay.1m.queue"),
+        (ladder(4), ladder(2), "delay.any.03.queue"),
+    ],
+    ids=["changes", "goes", "a shorter ladder"],
+)
+def test_a_change_is_due_until_somebody_applies_it(before: Topology, after: Topology, queue: str) -> None:
+    """Nothing empties yet before that."""
+    broker = MemoryBroker.holding(live_of(before, {queue: 3}))
+
+    due = status(after, broker.live()).warnings
+    run_once(broker, after)
+    begun = status(after, broker.live()).warnings
+
+    assert [text.partition(":")[0] for text in (*due, *begun)] == [
+        "a change is due, and begins with the next apply",
+        "a change is under way",
+    ]

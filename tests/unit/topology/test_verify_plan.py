@@ -155,7 +155,7 @@ def test_what_waits_is_not_passed() -> None:
     busy = replace(SEEN, figures={**SEEN.figures, "delay.15m.queue": Figures(2)})
 
     assert (task_for("15m", busy).flight, task_for("15m", busy).expected) == (None, ())
-    assert "can't pass 2 messages" in (task_for("15m", busy).note or "")
+    assert "can't pass 2 messages waiting there" in (task_for("15m", busy).note or "")
     assert task_for("15m", SEEN, replace(EFFORT, hasten=False)).flight is None
 
 
