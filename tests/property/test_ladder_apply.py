@@ -115,7 +115,7 @@ def test_no_moment_of_a_change_lets_a_message_out_early(
 
 @given(steps=st.integers(1, MOST_STEPS), waiting=st.sets(st.integers(0, MOST_STEPS - 1), min_size=1))
 def test_a_ladder_with_messages_in_it_stays_as_far_up_as_they_are(steps: int, waiting: set[int]) -> None:
-    """Steps above the last message may go; the others are refused until it has left."""
+    """Steps above the last message may go; the others stay until it has left."""
     there = {step for step in waiting if step < steps}
     backlog = {NAMES.delay_queue(rung_name(step)): 1 for step in there}
     broker = MemoryBroker.holding(live_of(ladder_of(steps), backlog))

@@ -1,0 +1,26 @@
+"""What expedite looks for, and whether all of it was there."""
+
+import pytest
+from delayctl.cli.expedite import _missing, _Search
+from delayctl.consumers.sighting import Wanted
+
+from tests.unit.consumers.test_sighting import delivery
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_found", "told"),
+    [
+        (Wanted(keys=("a.*",)), True, ""),
+        (Wanted(keys=("a.*", "b.#")), False, "Not found: key 'b.#'."),
+        (Wanted(ids=frozenset({"other"})), False, "Not found: 'other'."),
+    ],
+    ids=["key", "another key", "id"],
+)
+def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, told: str) -> None:
+    """A key as well as an id."""
+    search = _Search("delay.exchange", wanted)
+
+    search.decide(delivery())
+
+    assert search.is_found == is_found
+    assert "".join(_missing(search)).startswith(told)
