@@ -95,6 +95,7 @@ ACTING = {
     "cli/metrics.py",
     "cli/metrics_server.py",
     "cli/offline.py",
+    "cli/open_ladder.py",
     "cli/options.py",
     "cli/output.py",
     "cli/status.py",
@@ -111,6 +112,7 @@ ACTING = {
     "cli/serve_stage.py",
     "cli/spark_package.py",
     "cli/consume.py",
+    "cli/consume_guard.py",
     "cli/expedite.py",
     "cli/moving.py",
     "cli/pending.py",
@@ -188,6 +190,7 @@ OUTSIDE = {
 MAY_NAME_OUTCOMES = {"cli/views.py", "cli/exit_codes.py"}
 # A time that came with a message is a value, and so is a future: asking for the present time or waiting looks outside.
 HOLDING = {
+    ("datetime", "cli/arrivals.py"),
     ("datetime", "cli/audit_views.py"),
     ("datetime", "cli/backfill_views.py"),
     ("datetime", "spark/rows.py"),
