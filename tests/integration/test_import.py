@@ -157,6 +157,7 @@ def test_made_to_wait_by_a_policy(made: HandMade, tmp_path: Path) -> None:
 def test_the_policy_that_makes_it_wait_is_not_to_be_cleared(made: HandMade, tmp_path: Path) -> None:
     """It is the delay: nobody calls it a stranger's; and what was not proved of it is said."""
     made.by_policy()
+    made.rabbit.await_effective("delay.1m.queue", {"message-ttl": 60_000})
     file = tmp_path / "topology.yaml"
     imported(made.rabbit, file)
 
