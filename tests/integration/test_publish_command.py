@@ -266,7 +266,7 @@ class TestLines:
         return int(memory)
 
     def test_a_bar_on_a_terminal(self, rabbit: Rabbit, file: str, tmp_path: Path) -> None:
-        """It shows how far it is, and is gone at the end."""
+        """It shows how far it is, and is gone at the end, before anything else is said."""
         lines = ndjson(tmp_path, ['{"body": "x"}'] * 5_000)
         with terminal() as (stderr, read):
             process = delayctl_process(
@@ -279,7 +279,9 @@ class TestLines:
         assert "5,000 messages confirmed" in out
         assert "confirmed, " in shown
         assert "[" in shown
-        assert shown.endswith("\r\x1b[K")
+        _, _, rest = shown.rpartition("\r\x1b[K")
+        assert "confirmed" not in rest
+        assert "5,000 messages went where the file has no way out" in rest
 
     def test_ctrl_c(self, rabbit: Rabbit, file: str) -> None:
         """What was confirmed is on the broker, and the account says how many that are."""
