@@ -15,9 +15,10 @@ from types import TracebackType
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _HOME = "\x1b[H"
 _DEADLINE_S = 60
-# The terminal has to be the program's own, so that Ctrl-C reaches it.
+# The terminal has to be the program's own, so that Ctrl-C reaches it; and what runs in the background ignores that.
 _OWNING = """
-import fcntl, runpy, termios
+import fcntl, runpy, signal, termios
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 runpy.run_module("delayctl", run_name="__main__", alter_sys=True)
 """
