@@ -9,7 +9,8 @@ from itertools import groupby
 
 from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import policy_drift
-from delayctl.topology.effective import alternate_in_force, is_readable, winner
+from delayctl.topology.duration import Duration
+from delayctl.topology.effective import alternate_in_force, effective, is_readable, winner
 from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.insertion import ways_beside
 from delayctl.topology.live import Live, is_to_hidden_queue
@@ -18,6 +19,7 @@ from delayctl.topology.model import (
     ENABLE_CONSISTENT_HASH,
     Binding,
     Exchange,
+    Level,
     Policy,
     Queue,
     Reference,
@@ -25,7 +27,7 @@ from delayctl.topology.model import (
     Topology,
     binding_order,
 )
-from delayctl.topology.names import Names
+from delayctl.topology.names import ANY, Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import way_of, with_moves
@@ -51,12 +53,13 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     _check_existing(work)
+    _check_ladder(work)
     _check_version(work)
     _check_exchange_types(work)
     _check_surroundings(work, vhost)
     work.warnings += _insisted_on_nothing(work)
-    removals = tuple(_removals_to_wait_for(work, held))
-    waited_for = {wait.queue for wait in removals}
+    emptying = tuple(_emptying_to_wait_for(work, held))
+    waited_for = {wait.queue for wait in emptying}
     record = replace(_record_afterwards(work), replaced=both.remembered)
     touched = {b for change in work.changes if isinstance(change, Replace) for b in change.restore}
     intent = both.owned.union(record, restore=touched - both.owned.bindings - record.bindings)
@@ -69,7 +72,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
         record=record,
         intent=intent,
         existing=both.desired.existing,
-        waits=(*both.course.waits, *removals),
+        waits=(*both.course.waits, *emptying),
         afterwards=tuple(c for c in held if work.held[c].passes and _queue_name(c) not in waited_for),
         counted_on_empty=frozenset(name for name in at_stake(both) if not scene.backlog(name).messages),
         # A plan that writes nothing can't become stale, and a digest of thousands of objects takes its time.
@@ -140,15 +143,24 @@ def _judge(work: _Work, change: Change, scene: Scene) -> None:
     work.changes.append(change)
 
 
-def _removals_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]:
-    """Queues that go once what waits in them has left."""
+def _emptying_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]:
+    """Queues that go, are declared anew or get another policy once what waits in them has left."""
     scene = work.scene
-    for change in held:
-        name = _queue_name(change)
+    then = {
+        work.held[change].name: "given its new policy"
+        for change in held
+        if isinstance(change, Update) and work.held[change].passes
+    }
+    then |= {
+        name: "declared anew" if isinstance(change, Replace) else "removed"
+        for change in held
+        if (name := _queue_name(change)) and work.held[change].passes
+    }
+    for name, outcome in then.items():
         # A step of the ladder stays while others above it empty; there is nothing to wait for at itself.
-        if name and work.held[change].passes and name in scene.emptying and scene.backlog(name).messages:
-            longest, then = scene.emptying[name], "declared anew" if isinstance(change, Replace) else "removed"
-            yield Wait(name, name, scene.backlog(name).messages, longest, longest, then)
+        if name in scene.emptying and scene.backlog(name).messages:
+            longest = scene.emptying[name]
+            yield Wait(name, name, scene.backlog(name).messages, longest, longest, outcome)
 
 
 def _queue_name(change: Change) -> str | None:
@@ -245,6 +257,30 @@ def _check_existing(work: _Work) -> None:
         if reference.type and kind != reference.type:
             reason = f"is marked existing with type {reference.type}, but is of type {kind}"
             work.refusals.append(Refusal(subject, reason, f"write type: {kind}", blocking=True))
+
+
+def _check_ladder(work: _Work) -> None:
+    """What is under way on a ladder counts on the steps below it as they are."""
+    names, scene = Names(work.both.asked.prefix), work.scene
+    steps = [wait for wait in work.both.asked.waits if names.step_of(wait.queue) is not None]
+    found = {wait.ttl: ttl for wait in steps if (ttl := _wait_in_force(wait, work.both)) is not None}
+    # Where some steps are as they shall be, others are broken, or a change of all of them has begun: that is to be mended.
+    if not found or any(asked == ttl for asked, ttl in found.items()):
+        return
+    if waiting := sum(scene.waiting_above(0).values()):
+        are = "are" if waiting > 1 else "is"
+        reason = f"{plural(waiting, 'message')} {are} under way on it, and would come early or late with steps of another length"
+        fix = "let it run empty first: apply a file without any, with --wait, and then this one"
+        work.refusals.append(Refusal(f"ladder {names.entrance(ANY)}", reason, fix, blocking=True))
+
+
+def _wait_in_force(step: Level, both: Comparison) -> Duration | None:
+    """How long messages wait at a step of the ladder by what is ours: in its queue, or in the one that stands in for it."""
+    names, live = Names(both.asked.prefix), both.live
+    is_bound = Binding(step.entrance, "queue", step.queue) in live.bindings
+    queue = live.queues.get(step.queue if is_bound else names.next(step.name).queue)
+    ours = [policy for policy in live.policies if policy.name == names.policy(step.name)]
+    return effective(queue, ours, ()).settings.ttl if queue else None
 
 
 def _check_version(work: _Work) -> None:

@@ -65,6 +65,15 @@ class BadOption(DelayctlError):
     """The value of an option can't be used, whatever else is given."""
 
 
+class Partly(DelayctlError):
+    """What ended a command when some of it was done."""
+
+    @classmethod
+    def by(cls, error: DelayctlError) -> "Partly":
+        """The same error, once something was done before it came."""
+        return cls(error.what, fix=error.fix, where=error.where)
+
+
 class InvalidTopology(DelayctlError):
     """The file can't be used; `problems` holds all that was found, in the order of the file."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from delayctl.topology.broker import Broker
-from delayctl.topology.errors import BrokerError, Refused, StillHolds, Unreachable
+from delayctl.topology.errors import BrokerError, StillHolds, Unreachable
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource
 from delayctl.topology.moves import Cut, LetPass, Move, Put, Settle, steps
 from delayctl.topology.order import Stage
@@ -15,7 +15,7 @@ from delayctl.topology.wording import plural
 
 WORKERS = 8
 # What an exchange has given to a queue may arrive there a little after the binding between them is gone.
-_SETTLING = frozenset({Stage.PUT_DELAY_QUEUES, Stage.DROP_DELAY_QUEUES})
+_SETTLING = frozenset({Stage.PUT_DELAY_QUEUES, *range(Stage.DROP_DELAY_QUEUES, Stage.CUT_WAYS_OUT)})
 _WORTH_A_POOL = 16  # Below this many changes, opening connections takes longer than it saves.
 # Two replacements at once could miss each other: one binds to what the other has just deleted. Moves share a toggle.
 _ONE_AT_A_TIME = (Replace, Move, Settle)
@@ -75,12 +75,12 @@ def _run_unless_needed(stage: tuple[Change, ...], plan: Plan, broker: Broker, po
     return _run(stage, broker, pool) if needed is None else (Failed(change, needed) for change in stage)
 
 
-def _needed_by(plan: Plan, broker: Broker) -> Refused | None:
+def _needed_by(plan: Plan, broker: Broker) -> StillHolds | None:
     changed = {resource.name for resource in map(resource_of, plan.changes) if isinstance(resource, Queue)}
     for queue in sorted(plan.counted_on_empty - changed):
         if count := broker.count(queue):
             what = f"{plural(count, 'message')} came into {queue} meanwhile and may still need it on the way out"
-            return Refused(what, fix="run it again once they have left")
+            return StillHolds(what, fix="run it again once they have left")
     return None
 
 

@@ -4,7 +4,7 @@ A broker counts neither how long the head of a queue has waited nor why messages
 seconds, how many were published to a queue and how many were in it, and messages leave a delay queue in their order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -175,7 +175,7 @@ def oldest(figures: Figures, ttl: Duration) -> Age | None:
 
 
 def _oldest_by_samples(figures: Figures, waiting: int, ttl: Duration) -> Age | None:
-    if stuck := stuck_for(figures, ttl):
+    if (stuck := stuck_for(figures, ttl)) and stuck.ms:
         return Age(stuck.ms, None, "samples")
     at_least, at_most = _came_between(figures, waiting)
     if at_most < ttl.ms or at_least:
@@ -206,16 +206,24 @@ def _since_empty_ms(figures: Figures) -> int:
 
 
 def stuck_for(figures: Figures, ttl: Duration) -> Duration | None:
-    """How long nothing has left although messages waited all the time, where that is longer than the TTL allows."""
+    """How long nothing has left although messages waited all the time, where that is longer than the TTL allows; else 0.
+
+    None where there is no telling: samples go back an hour, and not every broker counts what comes in.
+    """
     since = figures.now_ms - ttl.ms - 2 * _blur(figures, figures.now_ms - ttl.ms)
-    window = [sample for sample in figures.lengths if sample[0] >= since]
+    lengths = [value for at, value in figures.lengths if at >= since]
     counted = [value for at, value in figures.published if at >= since]
-    if not figures.waiting or not counted or not window or figures.lengths[0][0] > since:
-        return None
-    came_in = counted[-1] - counted[0]
-    grown = window[-1][1] - window[0][1]
-    nothing_left = all(value <= following for (_, value), (_, following) in pairwise(window)) and came_in <= grown
-    return Duration(figures.now_ms - since) if window[0][1] and nothing_left else None
+    if figures.waiting == 0 or _has_let_go(lengths, counted):
+        return Duration(0)
+    is_watched = bool(figures.waiting and counted and lengths) and figures.lengths[0][0] <= since
+    return Duration(figures.now_ms - since) if is_watched else None
+
+
+def _has_let_go(lengths: Sequence[int], counted: Sequence[int]) -> bool:
+    """Say whether a queue was empty at times, or has become shorter, or has not grown by all that came in."""
+    if 0 in lengths or any(following < value for value, following in pairwise(lengths)):
+        return True
+    return bool(lengths and counted) and counted[-1] - counted[0] > lengths[-1] - lengths[0]
 
 
 def gone_early(figures: Figures, ttl: Duration) -> Early | None:

@@ -7,12 +7,12 @@ from typing import assert_never
 
 from delayctl.topology.arguments import argument_name, policy_settings
 from delayctl.topology.duration import Duration
-from delayctl.topology.effective import effective, winner
+from delayctl.topology.effective import alternate_in_force, effective, winner
 from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Settings, Topology
 from delayctl.topology.moves import Move, Settle
-from delayctl.topology.names import ANY, Names
-from delayctl.topology.order import Delays
+from delayctl.topology.names import ANY, Names, rung_name
+from delayctl.topology.order import Delays, way_round
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
 from delayctl.topology.record import Record
 from delayctl.topology.wording import plural
@@ -72,8 +72,9 @@ class Scene:
     def _with_what_comes_by(self, leaving: Mapping[str, Duration]) -> dict[str, Duration]:
         """How long queues take to empty where a step of the ladder also gets what waits above it now."""
         steps = {name: step for name in leaving if (step := self.names.step_of(name)) is not None}
+        slowest = {step: max(leaving[name].ms for name in steps if steps[name] == step) for step in steps.values()}
         return {
-            name: Duration(sum(leaving[other].ms for other in steps if steps[other] >= steps[name]))
+            name: Duration(wait.ms + sum(ms for step, ms in slowest.items() if step > steps[name]))
             if name in steps
             else wait
             for name, wait in leaving.items()
@@ -91,6 +92,10 @@ class Scene:
         unbound = {name for name in self.delays.queues if not self.live.bindings_at("queue", name)}
         return self.draining | self._leaving(self.live.queues[name] for name in unbound & self.live.queues.keys())
 
+    def empties_by_itself(self, queue: str) -> bool:
+        """Say whether nothing enters a delay queue, and nobody keeps what is in it from leaving in time."""
+        return queue in self.emptying and not self.backlog(queue).consumers
+
     @cached_property
     def waiting(self) -> int:
         """How many messages wait in delay queues and still need the way out."""
@@ -98,9 +103,9 @@ class Scene:
 
     @cached_property
     def is_waiting_over_soon(self) -> bool:
-        """Say whether all these messages are in queues that empty by themselves."""
+        """Say whether all these messages are in queues of ours that empty by themselves: those of others fill again."""
         holding = {name for name in self.delays.queues - self.accepted if self.backlog(name).messages}
-        return holding <= self.draining.keys()
+        return holding <= self.draining.keys() & self.owned.queues
 
     @cached_property
     def names(self) -> Names:
@@ -109,8 +114,7 @@ class Scene:
 
     def waiting_above(self, step: int) -> dict[str, int]:
         """The queues at a step of the ladder or above it with messages that may still come by, and how many."""
-        # What stands in for a queue that is being changed belongs to its step.
-        steps = {name: self.names.step_of(name.replace(".next.", ".")) for name in self.delays.queues - self.accepted}
+        steps = {name: self.names.step_of(name) for name in self.delays.queues - self.accepted}
         above = (name for name, found in steps.items() if found is not None and found >= step)
         return {name: count for name in above if (count := self.backlog(name).messages)}
 
@@ -140,6 +144,11 @@ class Scene:
         """The exchanges and queues that stay although the file no longer asks for them."""
         deleted = (change.resource for change in self.held if isinstance(change, Delete))
         return frozenset(resource.name for resource in deleted if isinstance(resource, Exchange | Queue))
+
+    @cached_property
+    def staying_entrances(self) -> frozenset[str]:
+        """Of these, what leads into delays."""
+        return self.staying & self.delays.entrances
 
 
 def hazard_of(change: Change, scene: Scene) -> Hazard | None:
@@ -176,6 +185,7 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
             )
         case Exchange(name=name):
             sources = [binding.source for binding in scene.live.bindings_at("exchange", name) if binding.source != name]
+            sources += [entrance for entrance in scene.staying_entrances if way_round(entrance, scene.live) == name]
             return (
                 _of_lost_way_out(name, scene)
                 or _of_strangers(name, "exchange", scene)
@@ -190,7 +200,7 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
                 return None if has_successor else _of_lost_way_out(destination, scene)
             return _of_entrance_that_stays(destination, scene, [source])
         case Policy():
-            return _of_queue_left_without(resource, scene)
+            return _of_what_is_left_without(resource, scene)
         case _:
             assert_never(resource)
 
@@ -198,21 +208,28 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
 def judging_rank(change: Change, delays: Delays) -> int:
     """Whether something can go or be bound depends on what stays: an entrance keeps its queue, a queue its way out.
 
-    With several queues the entrance of the level keeps what spreads, and that the entrances of the shards.
+    With several queues the entrance of the level keeps what spreads, and that the entrances of the shards; each keeps
+    the way round a queue that is being changed.
     """
     match change:
         case Create(resource=Binding()):
-            return 7
+            return 8
         case Delete(resource=Exchange() as exchange) if exchange.name in delays.entrances:
-            return 1 if exchange.name in delays.fronts else 2 if exchange.name in delays.spreads else 3
+            return _entrance_rank(exchange.name, delays)
         case Delete(resource=Queue() as queue) if queue.name in delays.queues:
-            return 4
-        case Delete(resource=Policy()):
-            return 6
-        case Delete():
             return 5
+        case Delete(resource=Policy()):
+            return 7
+        case Delete():
+            return 6
         case _:
             return 0
+
+
+def _entrance_rank(name: str, delays: Delays) -> int:
+    if name in delays.rounds:
+        return 4
+    return 1 if name in delays.fronts else 2 if name in delays.spreads else 3
 
 
 def warnings_of(change: Change, scene: Scene) -> Iterable[str]:
@@ -285,6 +302,8 @@ def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
         # What nothing enters stays so until it is empty, and declared anew.
         if scene.held[change].passes or any(d.field in _KEEPS_A_PROMISE for d in change.differences)
     }
+    # So does what gets another policy when it is empty.
+    broken |= {h.name: True for change, h in scene.held.items() if isinstance(resource_of(change), Policy) and h.passes}
     for level in scene.desired.waits if broken else ():
         if level.queue in broken and (
             binding.destination in (level.queue, level.entrance, *_before(level, scene))
@@ -315,18 +334,21 @@ def _of_shorter_queue(policy: Policy, scene: Scene) -> Hazard | None:
     level = _level_of(policy, scene.desired)
     new = policy_settings(policy.definition)
     count = scene.backlog(level.queue).messages if level else 0
-    if not level or not count or new.overflow == "reject-publish":
-        return None
     before = _policy_before(policy, scene.live)
+    # A queue that is told to refuse lets out what is above its limit first, if it did so until then.
+    refuses = before.overflow == "reject-publish"
+    if not level or not count or (refuses and new.overflow == "reject-publish"):
+        return None
     if new.max_bytes is not None and (before.max_bytes is None or new.max_bytes < before.max_bytes):
         reason = (
             f"{level.queue} holds {plural(count, 'message')}: what is above the new max-length-bytes would leave early"
         )
-        return Hazard(level.queue, reason, _wait_or_insist(level.queue))
-    if new.max_length is not None and new.max_length < min(count, before.max_length or count):
+        return Hazard(level.queue, reason, _wait_or_insist(level.queue), passes=scene.empties_by_itself(level.queue))
+    most = count if refuses else min(count, before.max_length or count)
+    if new.max_length is not None and new.max_length < most:
         early = plural(count - new.max_length, "message")
         reason = f"{level.queue} holds {plural(count, 'message')}: {early} above the new max-length would leave early"
-        return Hazard(level.queue, reason, _wait_or_insist(level.queue))
+        return Hazard(level.queue, reason, _wait_or_insist(level.queue), passes=scene.empties_by_itself(level.queue))
     return None
 
 
@@ -342,7 +364,7 @@ def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
         return Hazard(queue.name, "exists with other settings, and delayctl did not make it", fix)
     needed = queue.name in scene.safety_net and scene.waiting
     loss = _of_queue_loss(queue.name, scene)
-    if loss and queue.name in scene.emptying and not scene.backlog(queue.name).consumers:
+    if loss and scene.empties_by_itself(queue.name):
         return replace(loss, passes=True)
     return loss or (_of_absence(queue.name, scene) if needed else None)
 
@@ -391,7 +413,7 @@ def _of_lost_way_out(name: str, scene: Scene) -> Hazard | None:
 def _of_lost_step(name: str, scene: Scene) -> Hazard | None:
     """A hazard where messages wait at the ladder that may have to pass this part of it."""
     step = scene.names.step_of(name)
-    if step is None:
+    if step is None or _is_way_round_that_nothing_takes(name, rung_name(step), scene):
         return None
     if waiting := scene.waiting_above(step):
         count = plural(sum(waiting.values()), "message")
@@ -402,13 +424,23 @@ def _of_lost_step(name: str, scene: Scene) -> Hazard | None:
     return _of_what_stays(name, above if scene.names.is_gate(name) else (), "comes out there", scene)
 
 
+def _is_way_round_that_nothing_takes(name: str, rung: str, scene: Scene) -> bool:
+    """Say whether something stands in for the queue of a step of the ladder that takes messages itself again."""
+    own = scene.names.wait(rung)
+    return name in scene.names.next(rung) and Binding(own.entrance, "queue", own.queue) in scene.live.bindings
+
+
 def _of_entrance_that_stays(name: str, scene: Scene, sources: Iterable[str]) -> Hazard | None:
     """A hazard where an entrance can't go, and what enters it would be lost without the queue, spread or shard behind it."""
-    return _of_what_stays(name, scene.staying & scene.delays.entrances & frozenset(sources), "leads into it", scene)
+    return _of_what_stays(name, scene.staying_entrances & frozenset(sources), "leads into it", scene)
 
 
-def _of_queue_left_without(policy: Policy, scene: Scene) -> Hazard | None:
-    """A hazard where a queue can't go yet: without its TTL, what enters it would never leave."""
+def _of_what_is_left_without(policy: Policy, scene: Scene) -> Hazard | None:
+    """A hazard where a queue can't go yet, whose messages would never leave without a TTL, or an entrance that leads round one."""
+    bare = (replace(scene.live.exchanges[name], alternate=None) for name in scene.staying_entrances)
+    led_round = {exchange.name for exchange in bare if alternate_in_force(exchange, (policy,))}
+    if led_round:
+        return _of_what_stays(policy.name, led_round, "has its way round from it", scene)
     before = (change.before if isinstance(change, Replace) else resource_of(change) for change in scene.held)
     governed = {queue.name for queue in before if isinstance(queue, Queue) and winner(queue, (policy,))}
     return _of_what_stays(policy.name, governed, "has its settings from it", scene)

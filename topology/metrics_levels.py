@@ -18,11 +18,9 @@ def _ttl_s(level: LevelStatus) -> float | None:
 
 
 def _stuck_s(level: LevelStatus) -> float | None:
-    """How long nothing has left; None where the broker has said nothing to judge by."""
-    if not level.settings.ttl or level.waiting is None or not level.figures.lengths:
-        return None
-    stuck = stuck_for(level.figures, level.settings.ttl)
-    return stuck.ms / 1000 if stuck else 0
+    """How long nothing has left; None where there is no telling."""
+    stuck = stuck_for(level.figures, level.settings.ttl) if level.settings.ttl else None
+    return stuck.ms / 1000 if stuck else None
 
 
 def _published(level: LevelStatus) -> float | None:
@@ -61,7 +59,11 @@ _TABLE: tuple[tuple[Metric, Figure], ...] = (
         lambda level: level.rates.out_of if level.rates else None,
     ),
     (_PUBLISHED, _published),
-    _gauge("stuck_seconds", "How long nothing has left although its time was up; 0 where all is well.", _stuck_s),
+    _gauge(
+        "stuck_seconds",
+        "How long nothing has left although its time was up; 0 where something has, or nothing waits.",
+        _stuck_s,
+    ),
     _gauge(
         "early_messages",
         "Messages of the last window that left before their time was up: so many or more.",

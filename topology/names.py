@@ -19,7 +19,7 @@ class WaitNames(NamedTuple):
 
 _OF_A_SPREAD = re.compile(r"delay\.([^.]+)\.spread\.exchange")
 _OF_A_SHARD = re.compile(rf"delay\.(?!{ANY}\.)([^.]+)\.[1-9][0-9]*\.exchange")
-_OF_A_RUNG = re.compile(rf"delay\.{ANY}\.([0-9]{{2}})\.(?:gate\.exchange|exchange|queue)")
+_OF_A_RUNG = re.compile(rf"delay\.{ANY}\.([0-9]{{2}})\.(?:gate\.exchange|(?:next\.)?(?:exchange|queue))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,11 @@ class Names:
         """What leads round the queue of this level while it is changed; no level has a dot in its own name."""
         return self.wait(f"{level}.next")
 
+    @staticmethod
+    def next_entrance(entrance: str) -> str:
+        """The entrance of what leads round the queue behind this one while it is changed."""
+        return f"{entrance.removesuffix('.exchange')}.next.exchange"
+
     def gate(self, step: int) -> str:
         """Where it is decided whether a message waits at this step of the ladder."""
         return f"{self.prefix}delay.{rung_name(step)}.gate.exchange"
@@ -85,7 +90,7 @@ class Names:
         return exchange.endswith(".gate.exchange") and self.step_of(exchange) is not None
 
     def step_of(self, name: str) -> int | None:
-        """Which step of the ladder a gate, an entrance or a queue belongs to; None for all else."""
+        """Which step of the ladder a gate, an entrance, a queue or what stands in for one belongs to; None for all else."""
         found = _OF_A_RUNG.fullmatch(name.removeprefix(self.prefix)) if name.startswith(self.prefix) else None
         return int(found[1]) if found else None
 

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import assert_never
 
 from delayctl.topology.duration import Duration
+from delayctl.topology.effective import alternate_in_force
 from delayctl.topology.ladder import most_steps
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, Topology
@@ -53,6 +54,7 @@ class Delays:
     entrances: frozenset[str]  # Those of levels that are spread included, of their shards, and what spreads them.
     fronts: frozenset[str] = frozenset()  # Of these the entrances of levels that are spread,
     spreads: frozenset[str] = frozenset()  # and what spreads them.
+    rounds: frozenset[str] = frozenset()  # And of these what leads round queues that are being changed.
 
 
 def delays_on(live: Live, topology: Topology) -> Delays:
@@ -68,9 +70,18 @@ def delays_on(live: Live, topology: Topology) -> Delays:
     spreads = {name: level for name in live.exchanges if (level := names.spread_level(name)) is not None}
     fronts = {names.entrance(level) for level in spreads.values()} & live.exchanges.keys()
     shards = {name for name in live.exchanges if names.shard_level(name) is not None}  # Whatever others bound to them.
-    return Delays(
-        queues, frozenset(entrances | fronts | spreads.keys() | shards), frozenset(fronts), frozenset(spreads)
-    )
+    led_round = {name: round for name in live.exchanges if (round := way_round(name, live)) is not None}
+    entrances |= fronts | spreads.keys() | shards | led_round.keys()
+    rounds = frozenset(led_round.values())
+    return Delays(queues, frozenset(entrances), frozenset(fronts), frozenset(spreads), rounds)
+
+
+def way_round(entrance: str, live: Live) -> str | None:
+    """What leads round the queue behind an entrance while that is being changed, if it is."""
+    meanwhile = Names.next_entrance(entrance)
+    if meanwhile not in live.exchanges:
+        return None
+    return meanwhile if alternate_in_force(live.exchanges[entrance], live.policies) == meanwhile else None
 
 
 def _leaves_by_the_exit(queue: Queue, topology: Topology) -> bool:
@@ -149,11 +160,11 @@ def _cutting_stage(binding: Binding, topology: Topology, delays: Delays) -> int:
     if Names(topology.prefix).spread_level(binding.destination) is not None:
         return Stage.CUT_WAYS_INTO_SPREADS
     step = Names(topology.prefix).step_of(binding.source)
-    if step is not None and binding.kind == "queue":
+    if step is not None:
         return _step_stage(step)
     if binding.kind == "queue" and binding.destination in delays.queues:
         return Stage.CUT_WAYS_INTO_QUEUES
-    if step is None and binding.kind == "exchange" and binding.destination in delays.entrances:
+    if binding.kind == "exchange" and binding.destination in delays.entrances:
         return Stage.CUT_WAYS_IN
     return Stage.CUT_WAYS_OUT
 

@@ -92,7 +92,8 @@ class _Switch:
     @cached_property
     def stage(self) -> Stage | None:
         """How far the change has come; None where there is none, or nothing is left but to clear up."""
-        if self.found and self.differences and not (self._can_go_round and self._empties):
+        is_led_round = self.is_under_way and not self.is_bound
+        if self.found and self.differences and not (is_led_round or (self._can_go_round and self._empties)):
             return None
         if self.found and self.differences and (self.is_bound or self._messages(self.wait.queue)):
             return "empties"
@@ -101,7 +102,7 @@ class _Switch:
         if self.found and self.differences:
             return "renewed"
         if not self.is_bound:
-            return "takes over" if self.found else "renewed"
+            return "takes over" if self.found and not self._is_ruled_by_the_past else "renewed"
         return "next empties" if self._messages(self.next.queue) else None
 
     @cached_property
@@ -164,6 +165,11 @@ class _Switch:
     def policy_found(self) -> Policy | None:
         """That policy as it is."""
         return next((policy for policy in self.live.policies if policy.name == self.own_policy), None)
+
+    @property
+    def _is_ruled_by_the_past(self) -> bool:
+        """Say whether the policy that held the settings before is still in force on what holds them itself now."""
+        return self.policy_found is not None and all(policy.name != self.own_policy for policy in self.asked.policies)
 
     @property
     def _desired(self) -> Queue:
@@ -236,4 +242,9 @@ def _is_lower(before: Settings, after: Settings) -> bool:
         return True
     limits = ((before.max_length, after.max_length), (before.max_bytes, after.max_bytes))
     is_less_room = any(new is not None and (old is None or new < old) for old, new in limits)
-    return is_less_room and after.overflow != "reject-publish"
+    refused, refuses = (settings.overflow == "reject-publish" for settings in (before, after))
+    if refused and not refuses:
+        return any(
+            new is not None for _, new in limits
+        )  # More may wait than the limit says: it was not enforced on them.
+    return is_less_room and not (refused and refuses)

@@ -190,7 +190,8 @@ def _consumed_wait(level: LevelStatus) -> Reason:
 def stuck_levels(status: Status, _: str) -> Iterator[Reason]:
     """What holds its first message for longer than its TTL."""
     for level in status.levels:
-        if level.settings.ttl and (stuck := stuck_for(level.figures, level.settings.ttl)):
+        stuck = stuck_for(level.figures, level.settings.ttl) if level.settings.ttl else None
+        if stuck and stuck.ms:
             what = f"{level.queue} is stuck: nothing has left it for {stuck}, and its TTL is {level.settings.ttl}"
             fix = "its first message was given a longer TTL (by an earlier policy, perhaps): wait for it, or purge"
             yield Reason("unhealthy", what, fix, level.queue)

@@ -149,10 +149,12 @@ def test_a_refusal_of_the_broker_is_survived(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_only_what_is_at_stake_needs_to_be_counted(data: st.DataObject) -> None:
-    """A plan made with the counts that were asked for is the plan made with all counts."""
+    """A plan made with the counts that were asked for is the plan made with all counts, beside what is waited for."""
     desired = data.draw(aims())
     live = data.draw(brokers(desired)).live()
-    counted = replace(live, backlog={name: live.backlog[name] for name in at_stake(Comparison(desired, live))})
+    both = Comparison(desired, live)
+    names = at_stake(both) | {wait.queue for wait in both.course.waits}
+    counted = replace(live, backlog={name: live.backlog[name] for name in names & live.backlog.keys()})
 
     assert diff(desired, counted) == diff(desired, live)
 

@@ -14,12 +14,14 @@ from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Topology
 from delayctl.topology.names import ANY, Names, rung_name
 from delayctl.topology.routing import Message, Network
-from delayctl.topology.spec import LadderSpec, QueueSpec, RouteSpec, Spec, Target, WaitSpec
+from delayctl.topology.spec import LadderSpec, QueueSpec, RouteSpec, SettingsHome, Spec, Target, WaitSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import live_of
 from tests.support.memory_broker import Died, MemoryBroker
+from tests.support.switches import after as state_after
+from tests.support.switches import run_once, state, use_ladder
 
 MOST_STEPS = 4
 NAMES = Names("")
@@ -27,13 +29,15 @@ UNIT = Duration(1_000)
 QUEUE_TYPES = ("classic", "quorum")
 
 
-def ladder_of(steps: int, kind: str = "classic") -> Topology:
+def ladder_of(
+    steps: int, kind: str = "classic", *, max_length: int | None = None, settings: SettingsHome = "arguments"
+) -> Topology:
     """A ladder of so many steps, with a level that keeps exit and net in place; none where there are no steps."""
-    wait = WaitSpec(type="quorum" if kind == "quorum" else "classic")
+    wait = WaitSpec(type="quorum" if kind == "quorum" else "classic", max_length=max_length)
     ladder = LadderSpec(UNIT, steps, wait) if steps else None
     target = Target("queue", "target")
-    route = RouteSpec(("key",), (target,), level=ANY)
-    return expand(Spec((), ladder=ladder, queues=(QueueSpec("target"),), routes=(route,) if ladder else ()))
+    routes = (RouteSpec(("key",), (target,), level=ANY),) if ladder else ()
+    return expand(Spec((), ladder=ladder, settings=settings, queues=(QueueSpec("target"),), routes=routes))
 
 
 @dataclass
@@ -51,9 +55,9 @@ class Witness:
             self._check_door(network, units)
         if self.calls == self.slips_in_at:
             self._slip_in(network, broker)
-        for step in range(MOST_STEPS):
-            if broker.backlog.get(NAMES.delay_queue(rung_name(step)), Backlog(0)).messages:
-                self._check_waiting(network, step)
+        for queue, backlog in broker.backlog.items():
+            if backlog.messages:
+                self._check_waiting(network, queue)
 
     def _check_door(self, network: Network, units: int) -> None:
         """What is published is refused, parked at once, or comes to the exit when it is due."""
@@ -72,9 +76,9 @@ class Witness:
                 if any(stay.queue == queue for stay in way.passages[0].stays):
                     broker.backlog[queue] = Backlog(1)
 
-    def _check_waiting(self, network: Network, step: int) -> None:
+    def _check_waiting(self, network: Network, queue: str) -> None:
         """What waits at a step comes to the exit after all the shorter ones that it has to wait at."""
-        exit = network.queues[NAMES.delay_queue(rung_name(step))].settings.dead_letter_exchange or ""
+        step, exit = NAMES.step_of(queue) or 0, network.queues[queue].settings.dead_letter_exchange or ""
         for below in range(1 << step):
             headers = {step_header(each): True for each in range(step) if below >> each & 1}
             way = journey(network, exit, Message("key", {TOP: str(step), **headers}))
@@ -113,6 +117,40 @@ def test_no_moment_of_a_change_lets_a_message_out_early(
     assert diff(aim, drained.live()).is_empty
 
 
+_files = st.builds(
+    ladder_of,
+    st.integers(1, MOST_STEPS),
+    st.sampled_from(QUEUE_TYPES),
+    max_length=st.sampled_from((5, 9)),
+    settings=st.sampled_from(("arguments", "policy")),
+)
+
+
+@given(begin=_files, on_the_way=st.lists(st.tuples(_files, st.integers(1, 60)), max_size=2), goal=_files)
+def test_a_ladder_in_use_is_changed_to_its_end(
+    begin: Topology, on_the_way: list[tuple[Topology, int]], goal: Topology
+) -> None:
+    """Messages wait at every step all the while, and earlier changes were left wherever they died."""
+    broker = MemoryBroker.holding(live_of(begin))
+    broker.watch = Witness(slips_in_at=0).look
+
+    for aim, dies_at in on_the_way:
+        broker.break_at(dies_at, Died())
+        with suppress(Died):
+            _change_in_use(broker, aim)
+        broker.mend()
+    _change_in_use(broker, goal)
+
+    assert broker.lost == []
+    assert state(broker) == state_after(goal)
+
+
+def _change_in_use(broker: MemoryBroker, aim: Topology) -> None:
+    for _ in range(6):
+        use_ladder(broker)
+        run_once(broker, aim)
+
+
 @given(steps=st.integers(1, MOST_STEPS), waiting=st.sets(st.integers(0, MOST_STEPS - 1), min_size=1))
 def test_a_ladder_with_messages_in_it_stays_as_far_up_as_they_are(steps: int, waiting: set[int]) -> None:
     """Steps above the last message may go; the others stay until it has left."""
@@ -143,6 +181,6 @@ def test_a_step_that_somebody_slips_into_is_not_dropped() -> None:
     outcomes = list(execute(plan, broker))
 
     assert [outcome.error.what for outcome in outcomes if hasattr(outcome, "error")] == [
-        Refused("queue 'delay.any.02.queue' not empty", code=406).what
+        Refused("queue delay.any.02.queue holds messages", code=406).what
     ]
     assert {"delay.any.01.queue", "delay.any.02.queue"} <= broker.queues.keys()

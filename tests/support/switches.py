@@ -6,8 +6,10 @@ from itertools import count
 from delayctl.topology.diff import diff
 from delayctl.topology.errors import StillHolds
 from delayctl.topology.execute import Done, Failed, Outcome, execute
+from delayctl.topology.ladder import headers_for
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Topology
+from delayctl.topology.names import ANY, Names
 from delayctl.topology.plan import Plan, label, resource_of
 from delayctl.topology.routing import Message, Network, route
 
@@ -62,6 +64,14 @@ def under_load(seen: list[frozenset[str]]) -> Callable[[MemoryBroker], None]:
             broker.backlog[name] = Backlog(broker.backlog.get(name, Backlog(0)).messages + 1)
 
     return message_comes
+
+
+def use_ladder(broker: MemoryBroker) -> None:
+    """Let messages wait wherever the door of a ladder leads now; what nothing enters any more has run empty."""
+    network, door = Network.of_live(broker.live()), Names().entrance(ANY)
+    ways = (route(network, door, Message("key", headers_for(1 << step))) for step in range(8))
+    places = {queue for way in ways for queue in way.queues} if door in broker.exchanges else set[str]()
+    broker.backlog = dict.fromkeys(places - {Names().unrouted_queue()}, Backlog(3))
 
 
 def state(broker: MemoryBroker) -> tuple[object, ...]:

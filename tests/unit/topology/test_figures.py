@@ -167,20 +167,42 @@ class TestStuck:
         assert oldest(figures, TTL) == Age(330_000, None, "samples")
 
     @pytest.mark.parametrize(
-        "figures",
+        ("figures", "ttl"),
         [
-            steady(600, 2),
-            burst(30, 60, left=30),
-            burst(30, 400, left=0),
-            Figures(ready=3, lengths=samples(lambda _: 3)),
-            Figures(ready=3, published=samples(lambda _: 3, 200), lengths=samples(lambda _: 3, 200)),
-            Figures(ready=3, published=samples(lambda ago: int(ago < 9)), lengths=samples(lambda _: 3)),
+            (Figures(ready=0), TTL),
+            (steady(600, 2), TTL),
+            (burst(30, 60, left=30), TTL),
+            (burst(30, 400, left=0), TTL),
+            (Figures(ready=3, published=samples(lambda ago: int(ago < 9)), lengths=samples(lambda _: 3)), TTL),
+            (steady(600, 2), Duration.parse("1d")),
+            (Figures(ready=3, lengths=samples(lambda ago: 4 if ago > 60 else 3)), Duration.parse("1d")),
         ],
-        ids=["steady", "young", "empty", "not counted", "short history", "one came, one went"],
+        ids=["empty", "steady", "young", "emptied", "one came, one went", "steady for long", "one left, not counted"],
     )
-    def test_a_queue_that_may_be_well(self, figures: Figures) -> None:
-        """Only what is certain is said."""
-        assert stuck_for(figures, TTL) is None
+    def test_a_queue_that_something_left(self, figures: Figures, ttl: Duration) -> None:
+        """It is not stuck, however long its TTL is, and whether or not anybody counts what comes in."""
+        assert stuck_for(figures, ttl) == Duration(0)
+
+    @pytest.mark.parametrize(
+        ("figures", "ttl"),
+        [
+            (Figures(), TTL),
+            (Figures(ready=3), TTL),
+            (Figures(ready=3, lengths=samples(lambda _: 3)), TTL),
+            (Figures(ready=3, published=samples(lambda _: 3, 200), lengths=samples(lambda _: 3, 200)), TTL),
+            (
+                Figures(ready=3, published=samples(lambda _: 3, 3_600, 60), lengths=samples(lambda _: 3, 3_600, 60)),
+                Duration.parse("1h"),
+            ),
+        ],
+        ids=["nothing said", "no samples", "not counted", "short history", "longer than samples go back"],
+    )
+    def test_there_may_be_no_telling(self, figures: Figures, ttl: Duration) -> None:
+        """Neither that it is stuck nor that it is not; so its age is no longer than the TTL, for all we know."""
+        age = oldest(figures, ttl)
+
+        assert stuck_for(figures, ttl) is None
+        assert age is None or age.at_most_ms == ttl.ms
 
 
 class TestReading:

@@ -13,7 +13,7 @@ from delayctl.topology.plan import Change, Create, Delete, Replace, Update, titl
 from delayctl.topology.record import Record
 from delayctl.topology.spec import RouteSpec, Target
 
-from tests.support.examples import live_of, shop
+from tests.support.examples import ORDERS_ROUTE, live_of, shop
 
 SHOP, POLICY_SHOP, NOTHING = shop("1m 5m"), shop("1m 5m", settings="policy"), empty_topology("")
 EXCHANGES = {exchange.name: exchange for exchange in SHOP.exchanges}
@@ -267,12 +267,39 @@ def test_a_shorter_queue_hastens_messages(change: Change) -> None:
     )
 
 
+REFUSES = {"overflow": "reject-publish"}
+
+
 @pytest.mark.parametrize(
-    "definition", [{"max_length": 7}, {}, {"max_length": 5, "overflow": "reject-publish"}], ids=str
+    ("before", "after"),
+    [({}, {"max_length": 7}), ({}, {}), (REFUSES, {"max_length": 5, **REFUSES})],
+    ids=str,
 )
-def test_a_queue_that_is_long_enough_keeps_its_messages(definition: dict[str, object]) -> None:
-    """Nor does a queue that refuses what is new push out what is old."""
-    assert hazard_of(Update(policy(), policy(**definition), (), 0), scene(POLICY_SHOP, _5m=7)) is None
+def test_a_queue_that_is_long_enough_keeps_its_messages(before: dict[str, object], after: dict[str, object]) -> None:
+    """Nor does a queue that refuses what is new, and did so before, push out what is old."""
+    assert (
+        hazard_of(Update(policy(**before), policy(**after), (), 0), scene(POLICY_SHOP, as_it_is(before), _5m=7)) is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({"max_length": 9}, {"max_length": 5, **REFUSES}), ({"max_length": 3, **REFUSES}, {"max_length": 5})],
+    ids=str,
+)
+def test_another_overflow_lets_out_what_is_above_the_limit(before: dict[str, object], after: dict[str, object]) -> None:
+    """A broker takes the new limit before the new overflow, and enforces it at once on more than it refused."""
+    hazard = hazard_of(Update(policy(**before), policy(**after), (), 0), scene(POLICY_SHOP, as_it_is(before), _5m=7))
+
+    assert hazard is not None
+    assert "2 messages above the new max-length would leave early" in hazard.reason
+
+
+def as_it_is(definition: dict[str, object]) -> Live:
+    """The shop with this policy in force on its queue."""
+    live = live_of(POLICY_SHOP)
+    others = (each for each in live.policies if each.name != policy().name)
+    return replace(live, policies=(*others, policy(**definition)))
 
 
 def test_a_replaced_delay_queue_is_warned_about() -> None:
@@ -425,3 +452,16 @@ def test_a_way_out_with_a_successor_can_go_while_messages_wait() -> None:
     plan = diff(moved, live_of(SHOP, {"delay.5m.queue": 1}))
 
     assert title(plan.changes[-1]) == "way delay.exchange [order.created]: orders.queue ⇒ new.queue"
+
+
+def test_what_others_let_wait_keeps_the_way_out() -> None:
+    """A queue of theirs empties, and fills again: nobody waits for that, so it has to be told."""
+    paid = RouteSpec(("order.paid",), (Target("queue", "orders.queue"),), None, "5m")
+    live = live_of(shop(routes=(ORDERS_ROUTE, paid)))
+    theirs = Queue("their.queue", replace(QUEUES["delay.5m.queue"].settings, max_length=None))
+    live = replace(live, queues={**live.queues, theirs.name: theirs}, backlog={theirs.name: Backlog(4)})
+
+    plan = diff(shop(), live)
+
+    assert [refusal.reason for refusal in plan.refusals] == ["4 waiting messages may still need it on the way out"]
+    assert not plan.is_empty

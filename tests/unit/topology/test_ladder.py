@@ -1,10 +1,14 @@
 """The arithmetic of the ladder, and the objects that it is made of."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import MAX_TTL_MS, Duration
+from delayctl.topology.effective import effective
+from delayctl.topology.execute import Done, execute
 from delayctl.topology.expand import expand
 from delayctl.topology.journey import journey
 from delayctl.topology.ladder import (
@@ -20,25 +24,29 @@ from delayctl.topology.ladder import (
     wait_of,
 )
 from delayctl.topology.live import Backlog
-from delayctl.topology.model import Binding, Topology
+from delayctl.topology.model import Binding, Policy, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.parse import read_spec
-from delayctl.topology.plan import Delete, Wait
+from delayctl.topology.plan import Create, Delete, Wait, label
 from delayctl.topology.routing import Message, Network
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import live_of
+from tests.support.memory_broker import Died, MemoryBroker
+from tests.support.switches import after, run_once, state, use_ladder
 
 SECOND = Duration(1_000)
 
 
-def ladder(steps: int, *, unit: str = "1s", prefix: str = "") -> Topology:
+def ladder(
+    steps: int, *, unit: str = "1s", prefix: str = "", max_length: int = 1_000, settings: str = "arguments"
+) -> Topology:
     """A ladder of so many steps."""
     written = f"""
 version: 1
 {f"prefix: {prefix}" if prefix else ""}
-delay: {{any: {{unit: {unit}, steps: {steps}}}}}
+delay: {{any: {{unit: {unit}, steps: {steps}}}, queue: {{max_length: {max_length}}}, settings: {settings}}}
 routes:
   - {{key: "order.#", delay: any, to: target}}
 """
@@ -100,6 +108,9 @@ class TestNames:
             ("a.delay.any.exchange", None),
             ("delay.any.03.queue", None),
             ("a.delay.any.3.queue", None),
+            ("a.delay.any.03.next.queue", 3),
+            ("a.delay.any.03.next.exchange", 3),
+            ("a.delay.any.03.next.gate.exchange", None),
             ("a.delay.any.03.queue.next", None),
             ("a.delay.15m.queue", None),
         ],
@@ -208,3 +219,170 @@ class TestShrinking:
 
         assert plan.waits == ()
         assert "queue delay.any.03.queue" in {refusal.subject for refusal in plan.refusals}
+
+    def test_what_comes_to_a_step_that_stays_holds_nothing_up(self) -> None:
+        """Only what comes from above needs a gate, and nothing is above any more."""
+        broker = MemoryBroker.holding(live_of(ladder(4)))
+        plan = diff(ladder(2), broker.live())
+        broker.backlog["delay.any.01.queue"] = Backlog(20)
+
+        assert [type(outcome) for outcome in execute(plan, broker)] == [Done] * len(plan.changes)
+
+    @pytest.mark.parametrize("prefix", ["", "shop.", "shop.next."])
+    @pytest.mark.parametrize("is_switched", [True, False])
+    def test_what_is_under_way_finds_the_steps_below(self, prefix: str, is_switched: bool) -> None:
+        """Also where they are being changed just then, and what leads round them stands in for them."""
+        broker = MemoryBroker.holding(live_of(ladder(4, prefix=prefix)), prefix=prefix)
+        for step in (2, 3):
+            broker.backlog[f"{prefix}delay.any.{step:02}.queue"] = Backlog(1)
+        if is_switched:
+            list(execute(diff(ladder(4, prefix=prefix, max_length=5), broker.live(prefix=prefix)), broker))
+        left = self.left_at_the_gate_of_step_2(broker, prefix)
+
+        list(execute(diff(ladder(1, prefix=prefix, max_length=5), broker.live(prefix=prefix)), broker))
+
+        assert left == [("target", Duration(4_000))]
+        assert self.left_at_the_gate_of_step_2(broker, prefix) == left
+
+    def left_at_the_gate_of_step_2(self, broker: MemoryBroker, prefix: str) -> list[tuple[str | None, Duration]]:
+        """Where a message comes out, and after which time, that has waited at step 3 and shall at step 2."""
+        message = Message("order.created", headers={"delay-top": "3", "delay-2": True})
+        way = journey(Network.of_live(broker.live(prefix=prefix)), Names(prefix).gate(2), message)
+        return [(end.queue, end.after) for end in way.ends]
+
+    def test_steps_are_watched_before_they_go(self) -> None:
+        """What an exchange has given to a queue may arrive there a little later."""
+        broker, watched = MemoryBroker.holding(live_of(ladder(4))), list[str]()
+        settled = broker.settled
+
+        def watching(queues: Sequence[Queue]) -> frozenset[str]:
+            watched.extend(queue.name for queue in queues)
+            return settled(queues)
+
+        broker.settled = watching  # type: ignore[method-assign]
+        list(execute(diff(ladder(2), broker.live()), broker))
+
+        assert watched == ["delay.any.03.queue", "delay.any.02.queue"]
+
+
+class TestInUse:
+    """Messages wait at every step that the door leads to, all the while."""
+
+    @pytest.mark.parametrize("runs", range(5))
+    @pytest.mark.parametrize(
+        ("settings", "goal"),
+        [
+            ("arguments", ladder(4, max_length=5)),
+            ("arguments", ladder(4, max_length=9)),
+            ("arguments", ladder(4)),
+            ("arguments", ladder(2, max_length=5)),
+            ("arguments", ladder(6, max_length=5)),
+            ("arguments", ladder(4, settings="policy")),
+            ("policy", ladder(4, max_length=5, settings="policy")),
+            ("policy", ladder(2, max_length=5, settings="policy")),
+            ("policy", ladder(4)),
+        ],
+        ids=["on", "elsewhere", "back", "shorter", "longer", "to policy", "by policy", "by policy, shorter", "away"],
+    )
+    def test_a_change_comes_to_its_end(self, settings: str, goal: Topology, runs: int) -> None:
+        """However far an earlier one had come: a way round that nothing takes any more goes, whoever waits beside it."""
+        broker = MemoryBroker.holding(live_of(ladder(4, settings=settings)))
+        for aim in (*[ladder(4, max_length=5, settings=settings)] * runs, *[goal] * 6):
+            use_ladder(broker)
+            run_once(broker, aim)
+
+        assert broker.lost == []
+        assert state(broker) == after(goal)
+
+    def test_a_way_round_that_is_taken_stays(self) -> None:
+        """Where somebody's policy ends a change half-way, what comes goes round until the old way is there again."""
+        broker = MemoryBroker.holding(live_of(ladder(4), {"delay.any.03.queue": 1}))
+        run_once(broker, ladder(4, max_length=5))
+        broker.policies["theirs"] = Policy("theirs", r"03\.next\.queue$", "queues", 1, (("message-ttl", 5),))
+
+        plan = diff(ladder(4, max_length=5), broker.live())
+
+        assert Create(Binding("delay.any.03.exchange", "queue", "delay.any.03.queue"), 7) in plan.changes
+        gone = [change.resource for change in plan.changes if isinstance(change, Delete)]
+        assert [label(resource) for resource in gone] == ["policy delay.any.03.next.policy"]
+
+
+def units_in_force(broker: MemoryBroker) -> set[Duration]:
+    """The units that the steps count in which messages wait at."""
+    found = {name: effective(broker.queues[name], broker.policies.values(), ()) for name in broker.backlog}
+    return {Duration((each.settings.ttl or SECOND).ms >> (Names().step_of(name) or 0)) for name, each in found.items()}
+
+
+class TestAnotherUnit:
+    """Every step waits for another time."""
+
+    @pytest.mark.parametrize("unit", ["500ms", "2s"])
+    def test_what_is_under_way_would_be_early_or_late(self, unit: str) -> None:
+        """What waits at one step has others before it."""
+        plan = diff(ladder(4, unit=unit), live_of(ladder(4), {"delay.any.03.queue": 2}))
+
+        [refusal] = plan.refusals
+        assert plan.is_blocked
+        assert refusal.subject == "ladder delay.any.exchange"
+        assert refusal.reason.startswith("2 messages are under way on it, and would come early or late")
+
+    def test_an_empty_ladder_is_changed(self) -> None:
+        """Nothing waits that counts on it."""
+        assert diff(ladder(4, unit="2s"), live_of(ladder(4))).refusals == ()
+
+    def test_a_ladder_that_is_being_changed_is_in_use_too(self) -> None:
+        """What stands in for a queue waits as that did."""
+        broker = MemoryBroker.holding(live_of(ladder(4)))
+        use_ladder(broker)
+        run_once(broker, ladder(4, max_length=5))
+        use_ladder(broker)
+
+        assert diff(ladder(4, unit="2s", max_length=5), broker.live()).is_blocked
+
+    @pytest.mark.parametrize("steps", [1, 4])
+    def test_a_step_that_lost_its_policy_gets_it_back(self, steps: int) -> None:
+        """A ladder that is damaged is mended, whoever waits: the file asks for no other unit."""
+        asked = ladder(steps, settings="policy")
+        live = live_of(asked, {"delay.any.00.queue": 2})
+        lost, *others = live.policies
+
+        plan = diff(asked, replace(live, policies=tuple(others)))
+
+        assert plan.changes == (Create(lost, 0),)
+        assert plan.refusals == ()
+
+    def test_a_step_that_somebody_bent_is_mended(self) -> None:
+        """One that waits for another time is no other unit."""
+        asked = ladder(4, settings="policy")
+        live = live_of(asked, {"delay.any.03.queue": 2})
+        bent = replace(live.policies[3], definition=(("message-ttl", 5),))
+
+        plan = diff(asked, replace(live, policies=(*live.policies[:3], bent)))
+
+        assert plan.changes
+        assert plan.refusals == ()
+
+    @pytest.mark.parametrize("settings", ["arguments", "policy"])
+    @pytest.mark.parametrize("unit", ["500ms", "2s"])
+    @pytest.mark.parametrize("call", range(1, 30))
+    def test_what_was_begun_goes_on_under_load(self, call: int, unit: str, settings: str) -> None:
+        """Killed in the middle, an empty ladder has steps of both units; to leave it so would help nobody."""
+        goal = ladder(4, unit=unit, settings=settings)
+        broker = MemoryBroker.holding(live_of(ladder(4, settings=settings)))
+        broker.break_at(call, Died())
+        with suppress(Died):
+            run_once(broker, goal)
+        broker.mend()
+        use_ladder(broker)
+        units = units_in_force(broker)
+
+        plan, _ = run_once(broker, goal)
+
+        assert plan.is_blocked == (units == {SECOND})
+
+    def test_a_policy_of_others_is_told_as_such(self) -> None:
+        """It is not the file that asks for another time."""
+        live = live_of(ladder(4), {"delay.any.03.queue": 2})
+        theirs = Policy("theirs", "any", "queues", 1, (("message-ttl", 5),))
+
+        assert not diff(ladder(4), replace(live, policies=(theirs,))).is_blocked

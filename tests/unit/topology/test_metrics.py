@@ -9,7 +9,7 @@ from delayctl.cli import verify_metrics
 from delayctl.consumers import lateness
 from delayctl.topology.diff import diff
 from delayctl.topology.exposition import Metric, exposition
-from delayctl.topology.figures import Node, Statistics
+from delayctl.topology.figures import Figures, Node, Statistics
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.metrics import ACTIONS, METRICS, Reading, families
 from delayctl.topology.model import Topology
@@ -23,6 +23,7 @@ from tests.support.switches import run_once
 from tests.unit.cli.test_status import eventful_facts, facts
 
 ROOT = Path(__file__).parents[3]
+NOW_MS = 1_700_000_000_000
 NODE = Node("rabbit@here", disk_alarm=True)
 
 
@@ -71,6 +72,19 @@ def test_what_is_not_known_is_not_told() -> None:
     assert missing == {"delayctl_level_exists"}
     assert silent == {"delayctl_level_exists", "delayctl_level_max_length", "delayctl_level_ttl_seconds"}
     assert found.by("level", "delayctl_level_exists") == {"1m": 1, "5m": 1, "15m": 1, "1h": 1, "2h": 0}
+
+
+def test_a_queue_that_may_be_stuck_or_not_is_not_called_well() -> None:
+    """Nothing left a level of two hours in the hour that samples go back, which is as it may be; one of 5 minutes is stuck."""
+    desired = shop("5m 2h")
+    lengths = tuple((NOW_MS - ago * 60_000, 3) for ago in range(60, -1, -1))
+    figures = Figures(ready=3, unacknowledged=0, published=lengths, lengths=lengths)
+    queues = {f"delay.{level}.queue": figures for level in ("5m", "2h")}
+
+    found = Exposed(told(facts(desired, live_of(desired), queues)))
+
+    assert found.by("level", "delayctl_level_waiting_messages") == {"5m": 3, "2h": 3}
+    assert found.by("level", "delayctl_level_stuck_seconds") == {"5m": 330}
 
 
 def test_nothing_was_applied() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from delayctl.topology.diff import diff, empty_topology
-from delayctl.topology.errors import Refused
+from delayctl.topology.errors import Refused, StillHolds
 from delayctl.topology.execute import Failed, Skipped, execute
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Queue, Topology
@@ -266,6 +266,7 @@ def test_ways_out_stay_for_what_comes_while_the_plan_is_carried_out() -> None:
     broker.backlog["delay.5m.queue"] = Backlog(1)
     last = list(execute(plan, broker))[-1]
     assert isinstance(last, Failed)
+    assert isinstance(last.error, StillHolds)
     assert last.error.what == "1 message came into delay.5m.queue meanwhile and may still need it on the way out"
     assert queues_of(broker, "delay.exchange") == {"site.queue"}
     broker.backlog.clear()

@@ -1,6 +1,7 @@
 """A level that gets another number of queues, on a broker where others have bound what they like."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,10 @@ from delayctl.topology.model import Binding, Exchange, Queue
 from delayctl.topology.plan import Plan
 from delayctl.topology.spec import MOST_SHARDS, SettingsHome, Spec
 
-from tests.support.memory_broker import MemoryBroker
+from tests.support.examples import live_of
+from tests.support.memory_broker import Died, MemoryBroker
+from tests.support.switches import after, run_to_the_end, under_load
+from tests.support.switches import state as topology_on
 from tests.unit.topology.test_shards import file
 
 
@@ -211,3 +215,23 @@ def test_what_gives_another_number_of_queues_away(shards: int, found: list[str])
     assert names == found
     assert there[shards].isdisjoint(names)
     assert all(there[number].intersection(names) for number in numbers if number == 1 < shards or number > shards)
+
+
+@pytest.mark.parametrize("home", ["arguments", "policy"])
+@pytest.mark.parametrize("call", range(20, 40))
+def test_killed_on_the_way_to_shards_it_goes_back_to_a_shorter_queue_by_policy(home: SettingsHome, call: int) -> None:
+    """The old queue, which nothing enters, gets its policy when it is empty, and is bound only then: nobody has to insist."""
+    one, two = (expand(replace(file(shards, max_length=None), settings=home)) for shards in (1, 2))
+    shorter = expand(replace(file(1, max_length=10), settings="policy"))
+    broker = MemoryBroker.holding(live_of(one, dict.fromkeys(one.delay_queues, 2)))
+    seen: list[frozenset[str]] = []
+    broker.watch = under_load(seen)
+    broker.break_at(call, Died())
+
+    with suppress(Died):
+        run_to_the_end(broker, two)
+    broker.mend()
+    run_to_the_end(broker, shorter)
+
+    assert broker.lost == []
+    assert topology_on(broker) == after(shorter)

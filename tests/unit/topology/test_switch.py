@@ -6,18 +6,19 @@ from dataclasses import replace
 import pytest
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import Duration
+from delayctl.topology.effective import effective
 from delayctl.topology.errors import StillHolds
 from delayctl.topology.execute import Failed, execute
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Backlog
-from delayctl.topology.model import Binding, Policy, Queue, Topology
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology
 from delayctl.topology.plan import Delete, Replace, Wait, label, resource_of
 from delayctl.topology.routing import Message, Network, route
 from delayctl.topology.spec import LadderSpec, RouteSpec, Spec, Target, WaitSpec
 
 from tests.support.examples import live_of, shop
 from tests.support.memory_broker import Died, MemoryBroker
-from tests.support.switches import after, run_once, run_to_the_end, state, under_load
+from tests.support.switches import after, destinations, run_once, run_to_the_end, state, under_load
 
 QUEUE, NEXT = "delay.5m.queue", "delay.5m.next.queue"
 INTO_QUEUE = Binding("delay.5m.exchange", "queue", QUEUE)
@@ -33,6 +34,14 @@ CHANGES: dict[str, tuple[Topology, Topology]] = {
     "to arguments": (shop(settings="policy"), shop()),
     "to policy with less room": (shop(), shop(settings="policy", max_length=5)),
     "less room by policy": (shop(settings="policy"), shop(settings="policy", max_length=5)),
+    "less room that is refused, by policy": (
+        shop(settings="policy"),
+        shop(settings="policy", max_length=5, overflow="reject-publish"),
+    ),
+    "room that is enforced, by policy": (
+        shop(settings="policy", overflow="reject-publish"),
+        shop(settings="policy", max_length=20),
+    ),
     "a level goes": (shop("1m 5m"), shop("1m", routes=(VIA_1M,))),
 }
 
@@ -292,15 +301,20 @@ def test_levels_that_no_policy_touches_are_changed_all_the_same() -> None:
     assert not any("5m" in label(resource_of(change)) for change in plan.changes)
 
 
+# It matches the old queue too, which then does not merely empty.
+TIDIES = Policy("theirs", ".*", "queues", 1, (("expires", 86_400_000),))
+
+
+@pytest.mark.parametrize("theirs", [HASTENS, TIDIES], ids=["the next queue", "both queues"])
 @pytest.mark.parametrize("call", calls_of("more room"))
-def test_a_policy_in_the_middle_of_a_change_lets_nothing_more_into_the_next_queue(call: int) -> None:
+def test_a_policy_in_the_middle_of_a_change_lets_nothing_more_into_the_next_queue(call: int, theirs: Policy) -> None:
     """The old queue takes messages again as it is, or, where it was empty, declared anew; without the policy it goes on."""
     broker, seen = start_of("more room"), list[frozenset[str]]()
     broker.watch = under_load(seen)
     broker.break_at(call, Died())
     with suppress(Died):
         run_to_the_end(broker, CHANGES["more room"][1])
-    broker.policies["theirs"] = HASTENS
+    broker.policies["theirs"] = theirs
 
     for _ in range(2):
         run_once(broker, CHANGES["more room"][1])
@@ -311,3 +325,41 @@ def test_a_policy_in_the_middle_of_a_change_lets_nothing_more_into_the_next_queu
     del broker.policies["theirs"]
     run_to_the_end(broker, CHANGES["more room"][1])
     assert state(broker) == after(CHANGES["more room"][1])
+
+
+@pytest.mark.parametrize("is_switched", [True, False])
+def test_a_level_that_goes_keeps_what_others_still_lead_into(is_switched: bool) -> None:
+    """Their binding keeps the entrance, and that what is behind it: the queue, or the way round while it is changed."""
+    broker = start_of("more room")
+    broker.exchanges["theirs"] = Exchange("theirs")
+    broker.bindings.add(Binding("theirs", "exchange", "delay.5m.exchange", "order.created"))
+    if is_switched:
+        run_once(broker, CHANGES["more room"][1])
+    led = destinations(broker, "theirs")
+
+    run_once(broker, shop("1m", routes=(VIA_1M,), max_length=20))
+
+    assert led == {NEXT if is_switched else QUEUE}
+    assert destinations(broker, "theirs") == led
+
+
+def ttls_in_force(broker: MemoryBroker) -> set[Duration | None]:
+    """How long a message that comes now waits."""
+    found = (effective(broker.queues[name], broker.policies.values(), ()) for name in destinations(broker))
+    return {each.settings.ttl for each in found}
+
+
+@pytest.mark.parametrize("call", range(1, 60))
+def test_what_comes_meanwhile_waits_as_before_or_as_the_file_says(call: int) -> None:
+    """Also where a run was killed before the policy of the past was gone."""
+    before, later = shop(settings="policy"), ttl_changed(shop(), 9)
+    broker, seen = MemoryBroker.holding(live_of(before, {QUEUE: 3})), list[Duration | None]()
+    broker.break_at(call, Died())
+    with suppress(Died):
+        run_to_the_end(broker, later)
+    is_begun = ttls_in_force(broker) == {Duration.parse("9m")}
+    broker.watch = lambda broker: seen.extend(ttls_in_force(broker))
+
+    run_to_the_end(broker, later)
+
+    assert set(seen) <= ({Duration.parse("9m")} if is_begun else {Duration.parse("5m"), Duration.parse("9m")})
