@@ -13,6 +13,7 @@ from delayctl.topology.names import ANY
 from delayctl.topology.wording import did_you_mean, quoted
 
 Rounding = Literal["refuse", "nearest", "up", "down"]
+_MOST_MS = 1 << 62  # When it is due, too, is a number of 64 bits.
 ROUNDINGS: tuple[Rounding, ...] = ("refuse", "nearest", "up", "down")
 
 
@@ -73,6 +74,11 @@ class Ways:
         return (self._exit.exchange, *(way.exchange for way in self._ways), *ladder)
 
     @property
+    def levels(self) -> tuple[Way, ...]:
+        """The ways through levels, the shortest first."""
+        return tuple(self._ways)
+
+    @property
     def longest_ms(self) -> int:
         """The longest wait, at a level or at the ladder; 0 where there is none."""
         return max(self._waits[-1] if self._waits else 0, self._ladder_ms)
@@ -116,6 +122,8 @@ class Ways:
         return level or Way(ladder.entrance, ANY, whole_ms, units)
 
     def _rounded(self, wait_ms: int, above: int, rounding: Rounding) -> Way | None:
+        if wait_ms > _MOST_MS:
+            return None
         lower = self._ways[above - 1] if above else self._exit
         if self._ladder and lower.wait_ms < self._ladder_ms:
             lower = self._climb(self._ladder_ms, self._ladder)

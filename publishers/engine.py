@@ -15,13 +15,15 @@ from delayctl.publishers import blame, frames
 from delayctl.publishers.connection import ClosedByBroker, Connection
 from delayctl.publishers.frames import Frame
 from delayctl.publishers.outbox import Outbox
+from delayctl.publishers.patience import Patience
 from delayctl.publishers.window import Entry
 from delayctl.topology.access import Access
 from delayctl.topology.errors import DelayctlError, Unreachable
 
 _LOG = logging.getLogger("delayctl.publisher")
 _SEND_AT_ONCE = 1 << 18
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_LEAVE_WITHIN_S = 3.0  # A broker that does not answer keeps nobody from closing.
+_SETTLED_AFTER = 3  # Heartbeats: one that is silent is dropped before.
 _ANSWERS = (frames.ACK, frames.NACK)
 _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 
@@ -45,12 +47,15 @@ class Engine:
         self._outbox = outbox
         self._name = name
         self._heartbeat_s = heartbeat_s
-        self._give_up_after_s = give_up_after_s
+        self._patience = Patience(give_up_after_s)
+        self._is_answered = True  # Something was, since the connection was last lost.
         self.is_blocked = False  # The broker has too little memory or disk, and asked for silence.
         self._sending = memoryview(b"")
         self._returned: Returned | None = None
         self._heard = self._spoke = 0.0
         self._connection = self._connect_once(prepare)
+        self._since = time.monotonic()  # When it was connected.
+        self._began_idle = True  # Nothing waited then.
         self.frame_max = self._connection.frame_max
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
@@ -68,7 +73,8 @@ class Engine:
         """Stop the thread; what is unanswered fails."""
         self._outbox.close()
         self._wake()
-        self._thread.join()
+        self._thread.join(_LEAVE_WITHIN_S)
+        self._outbox.fail_all(blame.left_behind)  # The thread may be still about to connect.
 
     @property
     def is_current_thread(self) -> bool:
@@ -153,6 +159,7 @@ class Engine:
             if kind == frames.METHOD:
                 method = class_id, method_id = frames.METHOD_ID.unpack_from(payload)
                 if class_id == frames.BASIC and method_id in _ANSWERS:
+                    self._is_answered = True
                     tag, bits = struct.unpack_from(">QB", payload, 4)
                     self._outbox.answered(tag, is_ack=method_id == frames.ACK, multiple=bool(bits & 1))
                 elif method in _CLOSES:
@@ -196,7 +203,7 @@ class Engine:
         judge, last_resort = partial(blame.guilty, closed.code, closed.text), partial(blame.refused, closed.text)
         if not closed.is_channel:
             if blame.is_fault(closed.code):
-                self._outbox.blame(lambda _: None, last_resort)
+                self._is_answered |= self._outbox.blame(lambda _: None, last_resort)
             self._lost(ConnectionResetError(closed.text))
             return
         self._outbox.blame(judge, last_resort)
@@ -212,20 +219,30 @@ class Engine:
         self._outbox.send_again()
         self._sending, self._returned, self.is_blocked = memoryview(b""), None, False
         _LOG.warning("the connection was lost: %s", error)
-        give_up, pause = time.monotonic() + self._give_up_after_s, _FIRST_PAUSE_S
-        reason: Exception = error
+        if self._was_well():
+            self._patience.restore(time.monotonic())
+        elif self._began_idle:  # What is here now has not waited since the loss before.
+            self._patience.extend(time.monotonic())
         while self._outbox.is_open:
+            if self._patience.is_over(time.monotonic()):
+                self._outbox.fail_all(blame.lost_by(error))
+                self._patience.extend(time.monotonic())
+            self._outbox.pause(self._patience.next_pause_s() * random.uniform(0.5, 1))  # noqa: S311 (spreads clients, keeps no secret)
             try:
-                self._connection = self._connect_once(self._check_frame_max)
-                _LOG.warning("connected again")
+                self._connect_again()
                 return
             except DelayctlError as again:
-                reason = again
-            if time.monotonic() > give_up:
-                self._outbox.fail_all(blame.lost_by(reason))
-                give_up = time.monotonic() + self._give_up_after_s
-            self._outbox.pause(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads clients, keeps no secret)
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+                error = again
+
+    def _was_well(self) -> bool:
+        """Whether the connection that was lost was of use: the broker answered, or it lasted."""
+        was_answered, self._is_answered = self._is_answered, False
+        return was_answered or time.monotonic() - self._since > _SETTLED_AFTER * self._heartbeat_s
+
+    def _connect_again(self) -> None:
+        self._connection = self._connect_once(self._check_frame_max)
+        self._since, self._began_idle = time.monotonic(), not self._outbox.count
+        _LOG.warning("connected again")
 
     def _check_frame_max(self, connection: Connection) -> None:
         if connection.frame_max < self.frame_max:  # Messages are cut into frames when they are handed over.
@@ -238,6 +255,8 @@ class Engine:
         """Try every broker once, in a new order each time."""
         trouble: Exception = ValueError("no broker is named")
         for access in random.sample(self._brokers, len(self._brokers)):
+            if not self._outbox.is_open:
+                break
             try:
                 return self._connect_to(access, prepare)
             except (DelayctlError, OSError, ClosedByBroker, ValueError, struct.error) as error:

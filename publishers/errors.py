@@ -8,6 +8,7 @@ DelayctlError
     ├── WriteRefused      the user may not publish there
     ├── ConnectionLost    the connection broke and was not restored in time: it may have arrived or not
     └── PublisherClosed   the publisher was closed before the broker answered: it may have arrived or not
+NotSendable               it can't be written as a message: nothing was sent
 NotConfirmed              what a flush or a close says of all that was not confirmed
 """
 
@@ -49,18 +50,28 @@ class PublisherClosed(NotPublished):
     """The publisher was closed before the broker answered; the message may have arrived or not."""
 
 
+class NotSendable(DelayctlError):
+    """A message can't be written as AMQP asks for; nothing was sent."""
+
+    def __init__(self, error: Exception) -> None:
+        why = "its headers are nested too deeply" if isinstance(error, RecursionError) else error
+        super().__init__(f"the message can't be sent: {why}", fix="correct its body, key, headers or id")
+
+
 class NotConfirmed(DelayctlError):
     """What a flush or a close found not to be confirmed.
 
     `message_ids` are all of them; `failures` are the errors of those that failed while nobody looked at their futures.
+    Of these the first 10,000 are named; `more` counts the others.
     """
 
-    def __init__(self, unanswered: Sequence[str], failures: Sequence[NotPublished] = ()) -> None:
-        self.failures = tuple(failures)
+    def __init__(self, unanswered: Sequence[str], failures: Sequence[NotPublished] = (), *, more: int = 0) -> None:
+        self.failures, self.more = tuple(failures), more
         failed = [failure.message_id for failure in failures]
         self.message_ids = tuple(dict.fromkeys((*unanswered, *failed)))
-        first = f", {plural(len(failed), 'failure')}; the first: {failures[0].what}" if failures else ""
+        first = f", {plural(len(failed) + more, 'failure')}; the first: {failures[0].what}" if failures else ""
+        beyond, named = (f" and {more:,} more", "; flush more often to have all of them named") if more else ("", "")
         super().__init__(
-            f"{plural(len(self.message_ids), 'message')} not confirmed{first}",
-            fix="publish them again with the same message_id, or allow more time",
+            f"{plural(len(self.message_ids), 'message')}{beyond} not confirmed{first}",
+            fix=f"publish them again with the same message_id, or allow more time{named}",
         )

@@ -75,6 +75,8 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", _AS_IT_CAME)
     except UnicodeEncodeError as error:
         raise NotEncodable(f"{text[:40]!r} is no text: {error.reason}") from error
+    except AttributeError as error:  # A key of a table that somebody else made.
+        raise NotEncodable(f"{text!r} is no text") from error
 
 
 def encode_properties(properties: Properties) -> bytes:

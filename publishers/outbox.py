@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent import futures
 
 from delayctl.publishers.errors import NotPublished, PublisherClosed
-from delayctl.publishers.window import Entry, Window, outcome_of
+from delayctl.publishers.failures import Failures
+from delayctl.publishers.window import Entry, Window, failure_of
 
 _MOST_BYTES = 1 << 26  # Whatever the window says: large messages fill the memory before they fill the window.
 _WAKE_AFTER = 0.75  # Waiting publishers go on when the window is this full: they need not be woken for each message.
-_MOST_FAILURES = 10_000  # Remembered for the next flush, where nobody has looked at their futures.
 
 Judge = Callable[[Entry], NotPublished | None]
 
@@ -24,6 +24,7 @@ class Outbox:
         self._changed = threading.Condition(self._lock)
         self._unsent: deque[Entry] = deque()
         self._window = Window()
+        self._resolving: Sequence[Entry] = ()  # Taken out of the window, and their futures not told yet.
         self._count = self._bytes = 0
         self._waiting = 0
         self._suspects = 0  # So many at the front are sent one at a time: one of them made the broker hang up.
@@ -32,7 +33,7 @@ class Outbox:
         self._is_asleep = False
         self._is_open = True
         self._sender: int | None = None
-        self._failures: deque[tuple[Entry, NotPublished]] = deque(maxlen=_MOST_FAILURES)
+        self._failures = Failures()  # For the next flush.
 
     @property
     def is_open(self) -> bool:
@@ -71,18 +72,15 @@ class Outbox:
     def wait_until_answered(self, timeout_s: float | None) -> tuple[str, ...]:
         """Wait for an answer to all that is here now; gives the ids of those that had none in time."""
         with self._lock:
-            entries = [*self._window, *self._unsent]
+            entries = [*self._resolving, *self._window, *self._unsent]
         _, late = futures.wait([entry.delivery for entry in entries], timeout_s)
         return tuple(entry.message_id for entry in entries if entry.delivery in late)
 
-    def unseen_failures(self) -> tuple[NotPublished, ...]:
-        """What failed since this was last asked, as far as nobody has looked at its future."""
-        found = []
-        while self._failures:
-            entry, error = self._failures.popleft()
-            if not entry.delivery.is_watched:
-                found.append(error)
-        return tuple(found)
+    def unseen_failures(self) -> tuple[tuple[NotPublished, ...], int]:
+        """What failed since this was last asked, as far as nobody has looked at its future; and how many more did."""
+        with self._lock:  # Several threads may flush: each failure is told to one of them.
+            failures, self._failures = self._failures, Failures()
+        return failures.unseen()
 
     def close(self) -> None:
         """Take no more messages."""
@@ -143,7 +141,11 @@ class Outbox:
             if self._doubted and is_ack:
                 self._doubted.difference_update([entry.exchange for entry in entries])
         for entry in entries:
-            self._resolve(entry, None if is_ack and entry.returned is None else outcome_of(entry, is_ack=is_ack))
+            if is_ack and entry.returned is None:
+                entry.delivery.resolve(entry.message_id)
+            else:
+                self._fail(entry, failure_of(entry))
+        self._resolving = ()
 
     def returned(self, message_id: str, exchange: str, key: str, reason: str) -> None:
         """The broker could not route a message; its answer follows."""
@@ -157,10 +159,11 @@ class Outbox:
             self._suspects += len(entries) if self._is_alone else 0
             self._unsent.extendleft(reversed(entries))
 
-    def blame(self, judge: Judge, last_resort: Judge) -> None:
+    def blame(self, judge: Judge, last_resort: Judge) -> bool:
         """A message made the broker hang up: fail those that `judge` finds guilty, send the others again.
 
-        Where it finds none they are sent one at a time, until one is alone when it happens again.
+        Where it finds none they are sent one at a time, until one is alone when it happens again. False where nothing
+        was sent that it could be about.
         """
         with self._lock:
             entries = self._window.start_again()
@@ -174,7 +177,9 @@ class Outbox:
             self._unsent.extendleft(reversed(others))
             self._leave([entry for entry, _ in failed])
         for entry, error in failed:
-            self._resolve(entry, error)
+            self._fail(entry, error)
+        self._resolving = ()
+        return bool(entries)
 
     def fail_all(self, error_of: Callable[[Entry], NotPublished]) -> None:
         """Give up everything that is unanswered."""
@@ -184,16 +189,19 @@ class Outbox:
             self._suspects = 0
             self._leave(entries)
         for entry in entries:
-            self._resolve(entry, error_of(entry))
+            self._fail(entry, error_of(entry))
+        self._resolving = ()
 
     def _leave(self, entries: Sequence[Entry]) -> None:
-        """Make room; the lock is held."""
+        """Make room; the lock is held. Whoever waits for answers sees them until their futures are told."""
+        self._resolving = entries
         self._count -= len(entries)
         self._bytes -= sum([entry.size for entry in entries])
         if self._waiting and self._count <= self._most * _WAKE_AFTER:
             self._changed.notify_all()
 
-    def _resolve(self, entry: Entry, error: NotPublished | None) -> None:
-        if error is not None:
-            self._failures.append((entry, error))
+    def _fail(self, entry: Entry, error: NotPublished) -> None:
+        if not entry.delivery.has_callback:
+            with self._lock:
+                self._failures.add(entry.delivery, error)
         entry.delivery.resolve(entry.message_id, error)

@@ -14,7 +14,7 @@ from delayctl.publishers.connection import HEARTBEAT_S, Connection
 from delayctl.publishers.contract import ContentMaker
 from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.engine import Engine
-from delayctl.publishers.errors import NotConfirmed
+from delayctl.publishers.errors import NotConfirmed, NotSendable
 from delayctl.publishers.frames import CHANNEL, NotEncodable, Properties, publish_method
 from delayctl.publishers.known import Urls, brokers_at, known_ways
 from delayctl.publishers.outbox import Outbox
@@ -72,7 +72,7 @@ class DelayPublisher:
         self._rounding: Rounding = rounding
         self._clock = clock
         self._ids = map(f"{os.urandom(10).hex()}{{:012x}}".format, itertools.count(1))
-        self._chosen: dict[str, Way] = {}
+        self._chosen: dict[str, tuple[Way, int]] = {}  # By the delay as it is written, with how long that is.
         self._methods: dict[tuple[str, str], bytes] = {}
         self._outbox = Outbox(window)
         self._engine = Engine(
@@ -101,7 +101,8 @@ class DelayPublisher:
         """Publish a message that comes out with `key` after a delay, at a due time, or after a level.
 
         Without any of these it goes to `exchange`, or else comes out at once. The future resolves to the message id
-        once the broker has it safe. Waits while too many messages are unconfirmed.
+        once the broker has it safe. Waits while too many messages are unconfirmed. Without `message_id` that of
+        `properties` counts, else it is a new one.
         """
         way, due_ms = self._way(delay, due, level, exchange)
         return self.send(
@@ -130,9 +131,10 @@ class DelayPublisher:
                 "a message that waits in a delay has no expiration of its own: it would leave the delay by it",
                 fix="leave out expiration",
             )
-        message_id = message_id or next(self._ids)
-        payload = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else _bytes(body)
+        if not message_id:
+            message_id = (properties.message_id if properties is not None else None) or next(self._ids)
         try:
+            payload = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else _bytes(body)
             method = self._methods.get((way.exchange, key)) or self._method(way.exchange, key)
             content = self._content.make(
                 payload,
@@ -143,8 +145,8 @@ class DelayPublisher:
                 properties=properties,
                 units=way.units,
             )
-        except NotEncodable as error:
-            raise DelayctlError(f"the message can't be sent: {error}", fix="correct its key, headers or id") from error
+        except (NotEncodable, UnicodeEncodeError, OverflowError, RecursionError) as error:
+            raise NotSendable(error) from error
         delivery = Delivery()
         self._engine.hand_over(Entry(message_id, way.exchange, key, method + content, len(payload), delivery))
         return delivery
@@ -182,9 +184,9 @@ class DelayPublisher:
         return self._outbox.wait_until_answered(timeout)
 
     def _conclude(self, unanswered: tuple[str, ...]) -> None:
-        failures = self._outbox.unseen_failures()
-        if unanswered or failures:
-            raise NotConfirmed(unanswered, failures)
+        failures, more = self._outbox.unseen_failures()
+        if unanswered or failures or more:
+            raise NotConfirmed(unanswered, failures, more=more)
 
     def __enter__(self) -> "DelayPublisher":
         return self
@@ -206,25 +208,27 @@ class DelayPublisher:
             raise DelayctlError("a message has one of delay, due, level and exchange", fix="leave out the others")
         now_ms = self._clock()
         if isinstance(delay, str):
-            way = self._chosen.get(delay) or self._choose(delay)
+            way, wait_ms = self._chosen.get(delay) or self._choose(delay)
         elif delay is not None:
-            way = self._ways.for_wait(delay.ms, self._rounding)
+            way, wait_ms = self._ways.for_wait(delay.ms, self._rounding), delay.ms
         elif due is not None:
             due_ms = _epoch_ms(due)
             return self._ways.for_wait(due_ms - now_ms, self._rounding), due_ms
         elif level is not None:
             way = self._ways.at_level(level)
+            wait_ms = way.wait_ms
         elif exchange is not None:
             return Way(exchange), 0
         else:
-            way = self._ways.for_wait(0, self._rounding)
-        return way, now_ms + way.wait_ms
+            way, wait_ms = self._ways.for_wait(0, self._rounding), 0
+        return way, now_ms + wait_ms  # What was meant: a level that is longer or shorter makes it late or early.
 
-    def _choose(self, delay: str) -> Way:
-        way = self._ways.for_wait(_duration(delay).ms, self._rounding)
+    def _choose(self, delay: str) -> tuple[Way, int]:
+        wait_ms = _duration(delay).ms
+        chosen = self._ways.for_wait(wait_ms, self._rounding), wait_ms
         if len(self._chosen) < _MOST_CACHED:
-            self._chosen[delay] = way
-        return way
+            self._chosen[delay] = chosen
+        return chosen
 
     def _method(self, exchange: str, key: str) -> bytes:
         method = publish_method(CHANNEL, exchange, key)

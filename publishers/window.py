@@ -66,18 +66,16 @@ class Window:
         return entries
 
 
-def outcome_of(entry: Entry, *, is_ack: bool) -> NotPublished | None:
-    """What the broker's answer means for a message; None where it is safe."""
+def failure_of(entry: Entry) -> NotPublished:
+    """What it means for a message that the broker gave it back, or did not take it."""
     if entry.returned is not None:
         return Unroutable(
             f"no queue takes key '{entry.key}' from exchange '{entry.exchange}' ({entry.returned})",
             fix="look at the way with delayctl explain; delayctl apply declares what is missing",
             message_id=entry.message_id,
         )
-    if not is_ack:
-        return Nacked(
-            f"the broker refused the message for exchange '{entry.exchange}': a queue is full or can't keep it",
-            fix="publish it again later; delayctl status shows how full the levels are",
-            message_id=entry.message_id,
-        )
-    return None
+    return Nacked(
+        f"the broker refused the message for exchange '{entry.exchange}': a queue is full or can't keep it",
+        fix="publish it again later; delayctl status shows how full the levels are",
+        message_id=entry.message_id,
+    )

@@ -1,12 +1,16 @@
 """The future of a message: it is made with nothing, and yet everybody who waits is told."""
 
 import asyncio
+import sys
 import threading
+from collections.abc import Callable
 from concurrent import futures
 
 import pytest
 from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import Nacked
+
+from testbed.wait import until
 
 
 def nacked() -> Nacked:
@@ -161,3 +165,120 @@ def test_a_task_that_awaits_it_can_be_cancelled() -> None:
         return task.done(), delivery.result(0)
 
     assert asyncio.run(waiting()) == (True, "m")
+
+
+def asked(delivery: Delivery) -> None:
+    """Ask in vain."""
+    with pytest.raises(futures.TimeoutError):
+        delivery.result(0)
+
+
+def looked_at(delivery: Delivery) -> None:
+    """Look for the reason in vain."""
+    with pytest.raises(futures.TimeoutError):
+        delivery.exception(0)
+
+
+def awaited(delivery: Delivery) -> None:
+    """Await in vain."""
+
+    async def waiting() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(delivery, 0.01)
+
+    asyncio.run(waiting())
+
+
+@pytest.mark.parametrize("ask", [asked, looked_at, awaited])
+def test_who_waited_in_vain_has_seen_nothing(ask: Callable[[Delivery], None]) -> None:
+    """Unless there is a callback, which is told in the end."""
+    delivery, called_back = Delivery(), Delivery()
+    called_back.add_done_callback(lambda _: None)
+
+    ask(delivery)
+    ask(called_back)
+
+    assert (delivery.is_watched, called_back.is_watched) == (False, True)
+
+
+def test_who_was_told_has_seen_it() -> None:
+    """In whatever way it was asked for."""
+
+    async def waiting(delivery: Delivery) -> None:
+        with pytest.raises(Nacked):
+            await delivery
+
+    deliveries = [Delivery() for _ in range(4)]
+    for delivery in deliveries:
+        delivery.resolve("m", nacked())
+    unseen, asked_for, looked_at, awaited = deliveries
+
+    with pytest.raises(Nacked):
+        asked_for.result(0)
+    looked_at.exception(0)
+    asyncio.run(waiting(awaited))
+
+    assert [delivery.is_watched for delivery in (unseen, asked_for, looked_at, awaited)] == [False, True, True, True]
+
+
+def test_who_waits_is_about_to_see_it() -> None:
+    """A flush of another thread leaves it to the one that waits."""
+    delivery = Delivery()
+    with futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(delivery.exception, 10)
+        until(lambda: delivery.is_watched, 10)
+
+        delivery.resolve("m", nacked())
+
+        assert isinstance(waiting.result(10), Nacked)
+    assert delivery.is_watched
+
+
+def test_one_who_loses_patience_does_not_speak_for_another() -> None:
+    """Who still waits is about to see it, and has seen it then."""
+    delivery = Delivery()
+    with futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(delivery.exception, 10)
+        until(lambda: delivery.is_watched, 10)
+        with pytest.raises(TimeoutError):
+            delivery.result(0.01)
+        was_watched = delivery.is_watched
+
+        delivery.resolve("m", nacked())
+
+        assert isinstance(waiting.result(10), Nacked)
+    assert (was_watched, delivery.is_watched) == (True, True)
+
+
+def test_one_who_gives_up_awaiting_does_not_speak_for_another() -> None:
+    """The same, within asyncio."""
+    delivery, watched = Delivery(), list[bool]()
+
+    async def told() -> None:
+        with pytest.raises(Nacked):
+            await delivery
+
+    async def both() -> None:
+        staying, leaving = asyncio.create_task(told()), asyncio.create_task(told())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        watched.append(delivery.is_watched)
+        delivery.resolve("m", nacked())
+        await staying
+
+    asyncio.run(both())
+
+    assert [*watched, delivery.is_watched] == [True, True]
+
+
+@pytest.mark.parametrize("error", [None, nacked()])
+def test_a_callback_that_ends_the_thread_does_not(error: Nacked | None, caplog: pytest.LogCaptureFixture) -> None:
+    """It is the publisher's thread, and others wait for it."""
+    delivery = Delivery()
+    delivery.add_done_callback(lambda _: sys.exit(3))
+
+    delivery.resolve("m", error)
+
+    assert delivery.exception(0) is error
+    assert [type(record.exc_info[1]) for record in caplog.records if record.exc_info] == [SystemExit]

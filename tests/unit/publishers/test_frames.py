@@ -165,6 +165,13 @@ def test_a_value_without_a_place_is_refused(value: Any) -> None:
         frames.encode_table({"h": value})
 
 
+@pytest.mark.parametrize("name", [1, b"x", None])
+def test_a_name_that_is_no_text_is_refused(name: Any) -> None:
+    """Tables within tables too: a map of Spark may have any keys."""
+    with pytest.raises(NotEncodable, match="is no text"):
+        frames.encode_table({"h": {name: "x"}})
+
+
 @pytest.mark.parametrize(
     "properties",
     [Properties(priority=256), Properties(message_id="x" * 256), Properties(timestamp=-1), Properties(type="ä" * 128)],

@@ -1,10 +1,15 @@
 """The window and the outbox: whatever the broker answers, each message is resolved exactly once."""
 
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+
 import pytest
 from delayctl.publishers.delivery import Delivery
-from delayctl.publishers.errors import Nacked, NotPublished, PublisherClosed, Unroutable
+from delayctl.publishers.errors import Nacked, NotConfirmed, NotPublished, PublisherClosed, Unroutable
 from delayctl.publishers.outbox import Outbox
-from delayctl.publishers.window import Entry, Window
+from delayctl.publishers.window import Entry, Window, failure_of
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -168,8 +173,172 @@ def test_only_failures_that_nobody_looked_at_are_told() -> None:
     outbox.answered(2, is_ack=False, multiple=True)
 
     assert isinstance(seen.delivery.exception(), Nacked)
-    assert [error.message_id for error in outbox.unseen_failures()] == ["id-2"]
-    assert outbox.unseen_failures() == ()
+    assert [error.message_id for error in outbox.unseen_failures()[0]] == ["id-2"]
+    assert outbox.unseen_failures() == ((), 0)
+
+
+def refuse(outbox: Outbox, *entries: Entry) -> None:
+    """Have the broker refuse messages, on a channel of their own."""
+    outbox.send_again()
+    for each in entries:
+        outbox.put(each)
+    outbox.next_batch(1_000_000)
+    outbox.answered(len(entries), is_ack=False, multiple=True)
+
+
+def test_every_failure_is_told() -> None:
+    """The first of them by name, and the others are counted: memory has a bound, however long nobody asks."""
+    outbox, kept = Outbox(100_000), list[weakref.ref[Delivery]]()
+    for number in range(12_000):
+        failed = entry(number)
+        kept.append(weakref.ref(failed.delivery))
+        refuse(outbox, failed)
+    del failed
+
+    alive = sum(each() is not None for each in kept)
+    named, more = outbox.unseen_failures()
+
+    assert [error.message_id for error in named] == [f"id-{number}" for number in range(10_000)]
+    assert (alive, more) == (10_000, 2_000)
+    assert outbox.unseen_failures() == ((), 0)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [lambda delivery: delivery.exception(), lambda delivery: delivery.add_done_callback(lambda _: None)],
+    ids=["asked", "called back"],
+)
+def test_what_is_looked_at_later_is_counted_no_more(look: Callable[[Delivery], object]) -> None:
+    """However many there are, who looks at each future is not told again; nor is anybody else then."""
+    outbox, entries = Outbox(100_000), [entry(number) for number in range(12_000)]
+    refuse(outbox, *entries)
+
+    for each in entries:
+        look(each.delivery)
+
+    assert outbox.unseen_failures() == ((), 0)
+
+
+def test_what_was_told_is_not_taken_from_what_comes_later() -> None:
+    """Looked at after a flush has counted it, it changes nothing."""
+    outbox, entries = Outbox(100_000), [entry(number) for number in range(20_002)]
+    refuse(outbox, *entries[:10_001])
+    outbox.unseen_failures()
+    refuse(outbox, *entries[10_001:])
+
+    entries[10_000].delivery.exception()
+
+    assert outbox.unseen_failures()[1] == 1
+
+
+def test_it_is_said_how_many_are_not_named() -> None:
+    """And how to have them named."""
+    failure = failure_of(entry(1))
+
+    error = NotConfirmed((), [failure], more=2_000)
+
+    assert error.what == f"1 message and 2,000 more not confirmed, 2,001 failures; the first: {failure.what}"
+    assert (error.message_ids, error.more) == (("id-1",), 2_000)
+    assert (error.fix or "").endswith("flush more often to have all of them named")
+
+
+def test_a_failure_keeps_no_message() -> None:
+    """What is remembered of it is small, however large the message was."""
+    outbox, frames = Outbox(10), bytes(100)
+    before = sys.getrefcount(frames)
+
+    refuse(outbox, Entry("id-1", "x", "key", frames, 10, Delivery()))
+
+    assert sys.getrefcount(frames) == before
+    assert len(outbox.unseen_failures()[0]) == 1
+
+
+def test_failures_that_were_looked_at_are_forgotten() -> None:
+    """A service that deals with each by itself does not grow until it flushes; nor one that is called back."""
+    outbox, kept = Outbox(10), list[weakref.ref[Delivery]]()
+    for number in range(5_000):
+        failed = entry(number)
+        kept.append(weakref.ref(failed.delivery))
+        if number % 2:
+            failed.delivery.add_done_callback(lambda _: None)
+        refuse(outbox, failed)
+        failed.delivery.exception(0)
+    del failed
+
+    assert sum(each() is not None for each in kept) <= 1_000
+    assert outbox.unseen_failures() == ((), 0)
+
+
+def test_a_failure_after_somebody_waited_in_vain_is_told() -> None:
+    """Whoever lost patience has not seen it."""
+    outbox, late = Outbox(10), entry(1)
+    outbox.put(late)
+    outbox.next_batch(1000)
+    with pytest.raises(TimeoutError):
+        late.delivery.result(0.001)
+
+    outbox.answered(1, is_ack=False, multiple=False)
+
+    assert [error.message_id for error in outbox.unseen_failures()[0]] == ["id-1"]
+
+
+@pytest.mark.parametrize(
+    "resolve",
+    [
+        lambda outbox: outbox.answered(2, is_ack=True, multiple=True),
+        lambda outbox: outbox.answered(2, is_ack=False, multiple=True),
+        lambda outbox: outbox.blame(_unroutable, _unroutable),
+        lambda outbox: outbox.fail_all(_unroutable),
+    ],
+    ids=["confirmed", "refused", "blamed", "given up"],
+)
+def test_what_is_being_resolved_is_waited_for(resolve: Callable[[Outbox], None]) -> None:
+    """One who flushes between two that are resolved together does not take the second for answered."""
+    outbox, first, second = Outbox(10), entry(1), entry(2)
+    outbox.put(first)
+    outbox.put(second)
+    outbox.next_batch(1000)
+    unanswered: list[tuple[str, ...]] = []
+    first.delivery.add_done_callback(lambda _: unanswered.append(outbox.wait_until_answered(0)))
+
+    resolve(outbox)
+
+    assert unanswered == [("id-2",)]
+    assert outbox.wait_until_answered(0) == ()
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads that interrupt each other all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
+def test_several_threads_may_flush() -> None:
+    """Each failure is told to one of them, and to one only."""
+    for _ in range(5):
+        outbox, told, is_over = Outbox(10_000), list[str](), threading.Event()
+
+        def flush(outbox: Outbox = outbox, told: list[str] = told, is_over: threading.Event = is_over) -> None:
+            while not is_over.is_set():
+                told.extend(error.message_id for error in outbox.unseen_failures()[0])
+
+        for number in range(1_000):
+            outbox.put(entry(number))
+        outbox.next_batch(1_000_000)
+        threads = [threading.Thread(target=flush) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for number in range(1_000):
+            outbox.answered(number + 1, is_ack=False, multiple=False)
+        is_over.set()
+        for thread in threads:
+            thread.join(10)
+        told.extend(error.message_id for error in outbox.unseen_failures()[0])
+        assert sorted(told) == sorted(f"id-{number}" for number in range(1_000))
 
 
 def test_nothing_is_taken_after_the_end() -> None:
