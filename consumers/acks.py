@@ -15,6 +15,11 @@ class Acks:
         self._done: set[int] = set()
         self._settled: set[int] = set()  # Need not be said.
 
+    @property
+    def is_due(self) -> bool:
+        """Whether something is done and not said."""
+        return bool(self._done)
+
     def add(self, tags: Iterable[int]) -> None:
         """Note that these are done."""
         self._done.update(tags)

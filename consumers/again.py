@@ -7,6 +7,7 @@ from typing import Any
 from delayctl.consumers.message import Message
 from delayctl.consumers.outcome import Park, Retry
 from delayctl.consumers.policy import Policy
+from delayctl.consumers.reasons import cut, reason_text, told
 from delayctl.publishers.contract import (
     ATTEMPT,
     DUE,
@@ -22,7 +23,6 @@ from delayctl.publishers.frames import Properties
 from delayctl.topology.wording import quoted
 
 _MOST_REMEMBERED = 50
-_LONGEST_REASON = 200
 COPIES = ("CC", "BCC")  # Keys that the broker routes by, too: they would lead a retry to other queues again.
 
 
@@ -78,10 +78,11 @@ class Forward:
 
 def forward(message: Message, outcome: Retry | Park, plan: Plan, now_ms: int) -> Forward | None:
     """Decide what becomes of a message, and stamp it with how it came to this; None where the broker shall keep it."""
-    decision = decide(message.attempt, outcome, plan.retries)
+    why = reason_text(outcome.reason)
+    decision = decide(message.attempt, replace(outcome, reason=why), plan.retries)
     if decision == RetryAfter(None):
         return None
-    headers = _stamped(message, now_ms, outcome.reason[:_LONGEST_REASON])
+    headers = _stamped(message, now_ms, why)
     # Its own expiration would end the wait, or the parking; another's user id would not be taken from us.
     properties = replace(message.properties, expiration=None, user_id=None, headers=headers)
     if isinstance(decision, RetryAfter):
@@ -90,8 +91,14 @@ def forward(message: Message, outcome: Retry | Park, plan: Plan, now_ms: int) ->
         return Forward(plan.retries.back, decision.level, None, properties)
     if message.attempt:
         headers[ATTEMPT] = message.attempt
-    headers |= {REASON: decision.reason[:_LONGEST_REASON], FAILED_IN: message.queue}
+    headers |= {REASON: cut(decision.reason), FAILED_IN: message.queue}
     return Forward(plan.parking.key, None, plan.parking.exchange, properties)
+
+
+def without_history(onward: Forward) -> Forward:
+    """The same with shorter headers: they say how often it failed, and no longer how."""
+    headers = {name: value for name, value in (onward.properties.headers or {}).items() if name != HISTORY}
+    return replace(onward, properties=replace(onward.properties, headers=headers))
 
 
 def decide(attempt: int, outcome: Retry | Park, retries: InLevels | ByBroker) -> RetryAfter | Park:
@@ -99,13 +106,22 @@ def decide(attempt: int, outcome: Retry | Park, retries: InLevels | ByBroker) ->
     why = outcome.reason or "no reason given"
     if isinstance(outcome, Park):
         return Park(why)
-    is_over = attempt >= retries.most if isinstance(retries, ByBroker) else retries.policy.level(attempt + 1) is None
-    if is_over:  # A level of one's own choice does not give more retries.
-        return Park(f"gave up after {attempt} retries: {why}")
     if isinstance(retries, ByBroker):
-        return RetryAfter(None)
-    level = outcome.level if outcome.level in retries.levels else retries.policy.level(attempt + 1)
-    return RetryAfter(level) if level in retries.levels else Park(f"there is no level {quoted(str(level))}: {why}")
+        return RetryAfter(None) if attempt < retries.most else _given_up(attempt, why)
+    try:
+        following: object = retries.policy.level(attempt + 1)
+    except BaseException as error:  # It would fail the next time, too, and nobody would count how often.
+        return Park(f"the retry policy failed with {told(error)}: {why}")
+    if following is None:  # A level of one's own choice does not give more retries.
+        return _given_up(attempt, why)
+    for level in (outcome.level, following):
+        if isinstance(level, str) and level in retries.levels:
+            return RetryAfter(level)
+    return Park(f"there is no level {quoted(reason_text(following))}: {why}")
+
+
+def _given_up(attempt: int, why: str) -> Park:
+    return Park(f"gave up after {attempt} retries: {why}")
 
 
 def _stamped(message: Message, now_ms: int, reason: str) -> dict[str, Any]:

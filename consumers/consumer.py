@@ -21,6 +21,7 @@ from delayctl.consumers.link import Link
 from delayctl.consumers.message import Message
 from delayctl.consumers.policy import ByList, Policy, policy_from
 from delayctl.consumers.recorder import Recorder
+from delayctl.consumers.refusal import refusal
 from delayctl.consumers.treatment import Handler, Note, OnFailure, Treatment
 from delayctl.consumers.workers import Workers
 from delayctl.publishers.clock import epoch_ms
@@ -38,6 +39,7 @@ from delayctl.topology.wording import quoted
 
 _LOG = logging.getLogger("delayctl.consumer")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_SETTLED_AFTER_S = 1.0  # A connection that breaks sooner is no better than none.
 _LOOK_AGAIN_AFTER_S = 15.0  # For a queue that was deleted while others are still consumed.
 _LARGEST_PREFETCH = 65_535
 _LOST = (ClosedByBroker, OSError, ValueError, struct.error)
@@ -91,6 +93,7 @@ class DelayConsumer:
         self._finished: Finished | None = None  # While it runs.
         self._treatment: Treatment | None = None
         self._offsets: dict[str, Mapping[str, str]] = {}  # Where to begin with queues that are streams.
+        self._is_strict = True  # Trouble at the start is raised.
         self.connected = threading.Event()  # It consumes, or did.
 
     def handle(
@@ -247,6 +250,7 @@ class DelayConsumer:
         )
         reader.handle(stream, following.note)
         reader._offsets[stream] = {STREAM_OFFSET: "first"}
+        reader._is_strict = False  # Nobody would hear it, and nobody start it again.
         thread = following.start(reader)
         try:
             yield following.is_cancelled
@@ -255,22 +259,28 @@ class DelayConsumer:
             thread.join(self._stop_within_s)
 
     def _consume(self, workers: Workers, finished: Finished) -> None:
-        pause, is_first = _FIRST_PAUSE_S, True
+        pause, is_strict = _FIRST_PAUSE_S, self._is_strict
         while not self._is_stopping:
             try:
-                link, is_complete = self._connect(workers.link, finished, is_strict=is_first)
+                link, is_complete = self._connect(workers.link, finished, is_strict=is_strict)
             except DelayctlError as error:
-                if is_first:
+                if is_strict:
                     raise
                 _LOG.warning("no connection yet: %s", error.what)
-                finished.rest(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads clients, keeps no secret)
-                pause = min(pause * 2, _LONGEST_PAUSE_S)
-                continue
-            pause, is_first = _FIRST_PAUSE_S, False
-            self.connected.set()
-            self._serve(link, workers, until=None if is_complete else time.monotonic() + _LOOK_AGAIN_AFTER_S)
-            workers.link += 1
-            finished.hush()
+            else:
+                is_strict, since = False, time.monotonic()
+                self.connected.set()
+                self._serve(link, workers, until=None if is_complete else since + _LOOK_AGAIN_AFTER_S)
+                workers.link += 1
+                finished.hush()
+                if self._needs_no_pause(since):
+                    pause = _FIRST_PAUSE_S
+                    continue
+            finished.rest(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads clients, keeps no secret)
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+    def _needs_no_pause(self, since: float) -> bool:
+        return self._is_stopping or time.monotonic() - since > _SETTLED_AFTER_S
 
     def _serve(self, link: Link, workers: Workers, *, until: float | None) -> None:
         def is_over() -> bool:
@@ -318,7 +328,7 @@ class DelayConsumer:
                 )
             connection.prefetch(self._prefetch)
             for name in present:
-                connection.consume(name, name, self._offsets.get(name))
+                self._ask_for(connection, name, access.credentials.username)
         except BaseException:
             connection.abort()
             raise
@@ -332,6 +342,12 @@ class DelayConsumer:
             recorder=self._recorder,
         )
         return link, not missing
+
+    def _ask_for(self, connection: Connection, name: str, user: str) -> None:
+        try:
+            connection.consume(name, name, self._offsets.get(name))
+        except ClosedByBroker as closed:
+            raise refusal(closed.code, closed.text, queue=name, user=user) from closed
 
     def _is_there(self, connection: Connection, name: str) -> bool:
         try:

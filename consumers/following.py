@@ -8,6 +8,7 @@ from typing import Protocol
 
 from delayctl.consumers.cancelled import Cancelled, decode
 from delayctl.consumers.message import Message
+from delayctl.topology.arguments import STREAM_OFFSET
 
 _LOG = logging.getLogger("delayctl.consumer")
 _QUIET_S = 0.5  # Nothing has come for so long: all that was there has been read.
@@ -33,15 +34,31 @@ class Following:
         self._clock = clock
         self._cancelled = Cancelled()
         self._last = 0.0
+        self._first: tuple[int, str | None, bytes] | None = None  # The earliest message of the stream, by its offset.
+        self._highest = -1  # The offset of the latest.
 
     def note(self, message: Message) -> None:
-        """Take in a message of the stream."""
+        """Take in a message of the stream, unless it was read before: each connection reads from the beginning."""
         self._last = time.monotonic()
+        if self._is_known(message):
+            return
         cancellation = decode(message.body)
         if cancellation is None:
             _LOG.warning("a message in %s is no cancellation", message.queue)
         else:
             self._cancelled.note(cancellation, self._clock())
+
+    def _is_known(self, message: Message) -> bool:
+        """Whether it was read already: an old word would count again until the later one has come, too."""
+        offset = message.headers.get(STREAM_OFFSET)
+        if not isinstance(offset, int):
+            return False
+        this = offset, message.message_id, message.body
+        if self._first is None or (offset <= self._first[0] and this != self._first):
+            self._first, self._highest = this, -1  # The stream was deleted and made anew: it counts from 0 again.
+        is_known = offset <= self._highest
+        self._highest = max(self._highest, offset)
+        return is_known
 
     def is_cancelled(self, message: Message) -> bool:
         """Say whether nobody shall handle a message, as far as is known by now."""

@@ -94,8 +94,11 @@ class Homes:
 
     def _death_at_home(self, seen: Sighting) -> Mapping[str, Any]:
         """What the broker noted when it took the message from its consumers; in a delay queue it was on its way."""
-        deaths = deaths_of(seen.headers)
-        return next((death for death in deaths if death.get("queue") not in self.known.delay_queues), {})
+        return next((death for death in deaths_of(seen.headers) if self._is_at_home(death.get("queue"))), {})
+
+    def _is_at_home(self, queue: object) -> bool:
+        """Say whether a death names a queue with consumers; whoever publishes can write one that names none at all."""
+        return isinstance(queue, str) and queue not in self.known.delay_queues
 
     def _to_queue(self, queue: str, came: Delivery, seen: Sighting, now_ms: int) -> Onward:
         back = self.known.ways_back.get(queue)

@@ -20,6 +20,7 @@ _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 # Both give a message back. A quorum queue takes what is rejected for failed: it counts it, and may let it wait.
 _NACK, _REQUEUE = (frames.BASIC, frames.NACK), 2
 _REJECT, _REQUEUE_REJECTED = (frames.BASIC, 90), 1
+_GATHER_S = 0.005  # What is done behind a slow delivery is said when nothing more has come for so long.
 _LOOK_UP_EVERY_S = 0.1  # While it drains: there is an end to that, too.
 _GIVE_BACK_AFTER_S = 1.0  # A message that can't be dealt with now is not offered again at once.
 
@@ -89,6 +90,8 @@ class Link:
 
     def _patience_ms(self) -> int:
         patience = self._connection.heartbeat_s / 4 if not self._is_draining else _LOOK_UP_EVERY_S
+        if self._acks.is_due:
+            patience = min(patience, _GATHER_S)
         if self._later:
             patience = min(patience, self._later[0][0] - time.monotonic())
         return max(0, int(1000 * patience) + 1)

@@ -56,7 +56,7 @@ class Message:
             attempt = self.headers.get(GIVEN_OUT, 0) if self.redelivered else 0
         else:
             attempt = self.headers.get(ATTEMPT, 0)
-        return attempt if isinstance(attempt, int) and attempt > 0 else 0
+        return attempt if type(attempt) is int and attempt > 0 else 0  # Anybody may have written it; true is no number.
 
     @property
     def exchange(self) -> str:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
+from contextlib import suppress
 from dataclasses import dataclass
 
 from delayctl.consumers.homes import Onward, Stays
@@ -15,6 +16,7 @@ from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.moved import Moved
 from delayctl.consumers.pull import Pull
 from delayctl.consumers.sighting import times_returned
+from delayctl.consumers.uninterrupted import uninterrupted
 from delayctl.publishers.choice import Way
 from delayctl.publishers.delivery import Delivery as Sent
 from delayctl.publishers.errors import NotPublished, TooLarge, Unroutable
@@ -67,21 +69,30 @@ class Mover:
         self.moved = Moved()
 
     def run(self, most: int) -> Moved:
-        """Look at so many messages and no more: what is put into the queue meanwhile is not looked at."""
+        """Look at so many messages and no more: what is put into the queue meanwhile is not looked at.
+
+        Ctrl-C ends the looking, and what is on its way still arrives; once more, and that is left to itself.
+        """
         try:
             self._take_all(most)
+            self._finish()
         except KeyboardInterrupt:
             self.moved.is_stopped = True
-        while self._flying:
-            self._settle(self._flying.popleft())
-        self._pull.give_back()
+            with suppress(KeyboardInterrupt):
+                self._finish()
         return self.moved
+
+    def _finish(self) -> None:
+        while self._flying:
+            self._settle()
+        self._pull.give_back()
 
     def _take_all(self, most: int) -> None:
         size = _FIRST_BLOCK
         while (size := min(size, most, self._most_at_once())) > 0 and not self._must_end():
             block = self._pull.take(size)
             if not block:
+                self.moved.withheld = min(most, self._pull.withheld)
                 return
             most -= len(block)
             size = _next_size(size, block)
@@ -89,7 +100,7 @@ class Mover:
             for delivery in block:
                 self._deal_with(delivery)
             if len(self._flying) > (self._rate is None):  # A slow one has time for the answers of each block.
-                self._settle(self._flying.popleft())
+                self._settle()
             self._on_progress(self.moved)
 
     def _must_end(self) -> bool:
@@ -119,37 +130,46 @@ class Mover:
             self._pull.rest(due - time.monotonic())
 
     def _publish(self, delivery: Delivery, onward: Onward, publisher: DelayPublisher) -> None:
-        given = onward.properties.message_id
         try:
-            answer = publisher.send(
-                delivery.body, Way(onward.exchange), key=onward.key, message_id=given, properties=onward.properties
-            )
+            with uninterrupted():  # So that nothing is sent, and given back as if it were not.
+                self._flying[-1].append(_sent(delivery, onward, publisher))
+                self.moved.on_the_way += 1
         except NotPublished:
             raise
         except DelayctlError as error:
             self.moved.failed[Stays(error.what, error.fix or "")] += 1
-            return
-        self._flying[-1].append(_Flying(delivery.tag, onward, answer, given is not None))
 
-    def _settle(self, block: Sequence[_Flying]) -> None:
-        """Wait for the broker's answers, and acknowledge what is safe elsewhere."""
+    def _settle(self) -> None:
+        """Wait for the broker's answers to what was sent first, and acknowledge what is safe elsewhere."""
+        block = self._flying[0]
         late: set[futures.Future[str]] = {each.answer for each in block}
         while late:
             _, late = futures.wait(late, _PATIENCE_S)
             self._pull.keep_alive()
-        done = [each for each in block if self._is_safe(each)]
-        self._pull.acknowledge(each.tag for each in done)
-        self.moved.sent.update(each.onward.to for each in done)
-        self.moved.without_id += sum(not each.has_id for each in done)
+        with uninterrupted():  # So that each is acknowledged once, and counted once.
+            self._pull.acknowledge(each.tag for each in block if each.answer.exception() is None)
+            self._flying.popleft()
+            self._account_for(block)
 
-    def _is_safe(self, flying: _Flying) -> bool:
-        error = flying.answer.exception()
-        if error is None:
-            return True
+    def _account_for(self, block: Sequence[_Flying]) -> None:
+        safe = [each for each in block if each.answer.exception() is None]
+        self.moved.on_the_way -= len(block)
+        self.moved.sent.update(each.onward.to for each in safe)
+        self.moved.without_id += sum(not each.has_id for each in safe)
+        for each in block:
+            if error := each.answer.exception():
+                self._note(error)
+
+    def _note(self, error: BaseException) -> None:
         self._is_hopeless = self._is_hopeless or not isinstance(error, _HARMLESS)
         what, fix = (error.what, error.fix) if isinstance(error, NotPublished) else (str(error), None)
         self.moved.failed[Stays(what, fix or "")] += 1
-        return False
+
+
+def _sent(delivery: Delivery, onward: Onward, publisher: DelayPublisher) -> _Flying:
+    given, way = onward.properties.message_id, Way(onward.exchange)
+    answer = publisher.send(delivery.body, way, key=onward.key, message_id=given, properties=onward.properties)
+    return _Flying(delivery.tag, onward, answer, given is not None)
 
 
 def _next_size(size: int, block: Sequence[Delivery]) -> int:

@@ -13,6 +13,8 @@ from types import TracebackType
 
 from delayctl.consumers.acks import Acks
 from delayctl.consumers.inbox import Delivery, Inbox
+from delayctl.consumers.refusal import refusal
+from delayctl.consumers.uninterrupted import uninterrupted
 from delayctl.publishers import frames
 from delayctl.publishers.connection import ClosedByBroker, Connection
 from delayctl.publishers.frames import CHANNEL, Frame
@@ -27,7 +29,6 @@ _REQUEUE, _ALL_OF_THEM = 2, 1
 _SILENCE_S, _SILENCES = 0.1, 50  # A queue that has messages and gives none for so long gives them to somebody else.
 _BACK_WITHIN_S, _LOOK_AGAIN_S = 2.0, 0.02
 _LOST = (OSError, ValueError, struct.error)
-_ACCESS_REFUSED = 403
 
 
 class Pull:
@@ -36,6 +37,7 @@ class Pull:
     def __init__(self, access: Access, queue: str, *, name: str) -> None:
         self.queue = queue
         self._user = access.credentials.username
+        self.withheld = 0  # Messages that the queue had and did not give, when it was last asked for more.
         self._blocks = 0
         self._inbox = Inbox()
         self._acks = Acks(0)
@@ -102,14 +104,15 @@ class Pull:
 
     def _collect(self, found: list[Delivery], most: int) -> None:
         """Wait until all have come, or until the queue says again and again that it has no more."""
-        silences = 0
+        silences, self.withheld = 0, 0
         while len(found) < most and silences < _SILENCES:
             came = self._received(_SILENCE_S)
             found += [delivery for frame in came if (delivery := self._inbox.take(frame))]
             self._beat()
+            self.withheld = 0 if came else self._count()
             if came:
                 silences = 0
-            elif self._count():  # There are more, and they are slow to come, or others have them.
+            elif self.withheld:  # There are more, and they are slow to come, or others have them.
                 silences += 1
             else:
                 silences += _SILENCES // 2
@@ -126,14 +129,18 @@ class Pull:
         held = len(self._held)
         if not held:
             return
+        with uninterrupted():  # A broker that is given the same message twice hangs up.
+            self._hand_over()
+        until = time.monotonic() + _BACK_WITHIN_S
+        while self._count() < held and time.monotonic() < until:  # Some may have expired, or been taken.
+            self.rest(_LOOK_AGAIN_S)
+
+    def _hand_over(self) -> None:
         flags = _REQUEUE | _ALL_OF_THEM
         self._send(frames.method_frame(CHANNEL, _NACK, struct.pack(">QB", max(self._held), flags)))
         for tag in self._held:
             self._acks.settle(tag)
         self._held.clear()
-        until = time.monotonic() + _BACK_WITHIN_S
-        while self._count() < held and time.monotonic() < until:  # Some may have expired, or been taken.
-            self.rest(_LOOK_AGAIN_S)
 
     def rest(self, seconds: float) -> None:
         """Let time pass, and keep the connection alive."""
@@ -179,11 +186,7 @@ class Pull:
         return method == _DELIVER
 
     def _ended(self, closed: ClosedByBroker) -> Refused | NotPermitted:
-        if closed.code == _ACCESS_REFUSED:
-            fix = f"let an administrator grant read on {self.queue} (delayctl permissions shows patterns)"
-            return NotPermitted(f"user '{self._user}' is not permitted: {closed.text}", fix=fix)
-        fix = "look at the broker's log, then run it again; what was not acknowledged is still there"
-        return Refused(f"the broker ended it: {closed.text}", code=closed.code, fix=fix)
+        return refusal(closed.code, closed.text, queue=self.queue, user=self._user)
 
     def _send(self, data: bytes) -> None:
         if not data:

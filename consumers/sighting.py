@@ -107,7 +107,7 @@ class Wanted:
     keys: tuple[str, ...] = ()  # Patterns as of a topic exchange, any of which will do.
     ids: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()  # Any of these words within the reason.
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # Names and values; of those with the same name any will do.
     older_than_ms: int | None = None
     newer_than_ms: int | None = None
 
@@ -117,7 +117,7 @@ class Wanted:
             (not self.keys or any(topic_matches(pattern, seen.key) for pattern in self.keys))
             and (not self.ids or seen.message_id in self.ids)
             and (not self.reasons or any(_contains(seen.reason, words) for words in self.reasons))
-            and all(_text(seen.headers.get(name)) == value for name, value in self.headers)
+            and all((name, _text(seen.headers.get(name))) in self.headers for name, _ in self.headers)
             and self._is_of_age(seen.since_ms, now_ms)
         )
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from delayctl.consumers.again import ByBroker, Plan, forward
+from delayctl.consumers.again import ByBroker, Forward, Plan, forward, without_history
 from delayctl.consumers.message import Message
 from delayctl.consumers.outcome import Done, Outcome, Park, Retry
+from delayctl.consumers.reasons import told
 from delayctl.consumers.workers import Ticket
+from delayctl.publishers.delivery import Delivery
+from delayctl.publishers.errors import NotSendable
 from delayctl.publishers.frames import decode_properties
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.canary import CANARY
@@ -106,9 +109,10 @@ class Treatment:
             _HERE.is_in_handler = True
             outcome: object = self._handlers[queue](message)
         except BaseException as error:  # A handler may raise anything: that is a retry, and no end of the worker.
-            _LOG.warning("the handler of %s failed: %s: %s", queue, type(error).__name__, error)
+            why = told(error)
+            _LOG.warning("the handler of %s failed: %s", queue, why)
             self._tell(message, error)
-            return Retry(reason=f"{type(error).__name__}: {error}")
+            return Retry(reason=why)
         finally:
             _HERE.is_in_handler = False
         if outcome is None:
@@ -122,7 +126,7 @@ class Treatment:
         for watcher in self._watchers:
             try:
                 watcher(message, error)
-            except Exception:  # Whoever looks on does not end the worker either.
+            except BaseException:  # Whoever looks on decides nothing either.
                 _LOG.exception("what watches the handler of %s failed itself", message.queue)
 
     def _send_on(
@@ -134,16 +138,13 @@ class Treatment:
             if onward is None:
                 self._try_again(message, outcome, ticket)
                 return
-            sent = publisher.publish(
-                message.body,
-                key=onward.key,
-                level=onward.level,
-                exchange=onward.exchange,
-                message_id=message.message_id,
-                properties=onward.properties,
-            )
-        except (DelayctlError, ValueError) as error:
-            _LOG.error("a message of %s can't be sent on: %s", message.queue, error)
+            try:
+                sent = _publish(message, onward, publisher)
+            except NotSendable:  # Its headers may be too long by what was noted of it.
+                sent = _publish(message, without_history(onward), publisher)
+        except Exception as error:  # Of the broker's, the message's or the service's making: it is not lost by it.
+            why = error if isinstance(error, DelayctlError) else told(error)
+            _LOG.error("a message of %s can't be sent on: %s", message.queue, why)
             ticket.give_back()
             return
         sent.add_done_callback(lambda sent: self._answered(sent, message, ticket))
@@ -156,9 +157,20 @@ class Treatment:
 
     def _answered(self, sent: Future[str], message: Message, ticket: Ticket) -> None:
         error = sent.exception()
-        if error is None:
-            self._note(message, ticket.delivery.received_ms)
-            ticket.done()
-        else:
+        if error is not None:
             _LOG.error("a message of %s was not taken: %s", message.queue, error)
             ticket.give_back()
+            return
+        self._note(message, ticket.delivery.received_ms)
+        ticket.done()
+
+
+def _publish(message: Message, onward: Forward, publisher: DelayPublisher) -> Delivery:
+    return publisher.publish(
+        message.body,
+        key=onward.key,
+        level=onward.level,
+        exchange=onward.exchange,
+        message_id=message.message_id,
+        properties=onward.properties,
+    )

@@ -1,5 +1,6 @@
 """The threads that deal with deliveries, one after the other each."""
 
+import logging
 import queue
 import threading
 import time
@@ -7,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from delayctl.consumers.finished import Finished
 from delayctl.consumers.inbox import Delivery
+
+_LOG = logging.getLogger("delayctl.consumer")
 
 
 class Ticket:
@@ -37,7 +40,7 @@ class Ticket:
 
 
 class Workers:
-    """A pool of threads. `treat` finishes the ticket it is given, then or later, and raises nothing."""
+    """A pool of threads. `treat` finishes the ticket it is given, then or later; where it raises, it has not."""
 
     def __init__(self, count: int, treat: Callable[[Ticket], None], finished: Finished) -> None:
         self.link = 0  # The connection whose deliveries still count.
@@ -73,5 +76,9 @@ class Workers:
                 continue
             if self._is_winding_down:
                 ticket.give_back()
-            else:
+                continue
+            try:
                 self._treat(ticket)
+            except BaseException:  # Nothing ends a worker: without any, a consumer would stand still and not say so.
+                _LOG.exception("a message of %s can't be dealt with; it is given back", ticket.delivery.queue)
+                ticket.give_back()

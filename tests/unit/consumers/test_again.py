@@ -32,6 +32,14 @@ def forward(came: Message, outcome: Retry | Park, plan: Plan, now_ms: int) -> Fo
     return onward
 
 
+@pytest.mark.parametrize("written", [True, -1, "2", 1.5, None])
+def test_an_attempt_that_is_no_count_is_the_first(written: object) -> None:
+    """Anybody may have written the header; in a record it has to be a number."""
+    attempt = message({"delay-attempt": written}).attempt
+
+    assert (attempt, type(attempt)) == (0, int)
+
+
 def test_a_retry_leads_back_to_its_queue_alone() -> None:
     """With its attempt, its origin and what happened."""
     onward = forward(message({"shop": "eu"}), Retry(reason="no luck"), PLAN, 7)
@@ -123,6 +131,21 @@ def test_the_history_is_bounded() -> None:
 
     assert len(headers[HISTORY]) == 50
     assert headers[HISTORY][-1] == {"attempt": 0, "at": 7, "reason": "y" * 200}
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("file \ud800.txt", "file \\ud800.txt"), ("\udcff" * 300, ("\\udcff" * 300)[:200]), ("Grüße €", "Grüße €")],
+)
+@pytest.mark.parametrize("attempt", [0, 2])
+def test_what_is_no_character_is_spelled_out(said: str, reason: str, attempt: int) -> None:
+    """Else nobody could send the message on: it would come again for ever, and never be counted or parked."""
+    onward = forward(message({"delay-attempt": attempt}), Retry(reason=said), PLAN, 7)
+
+    headers = onward.properties.headers or {}
+    assert encode_properties(onward.properties)
+    assert headers[HISTORY][-1]["reason"] == reason
+    assert headers.get(REASON) == (f"gave up after 2 retries: {reason}"[:200] if attempt else None)
 
 
 @pytest.mark.parametrize("attempt", ["three", -4, None])

@@ -93,6 +93,7 @@ def test_back_to_its_queue_alone() -> None:
         ("stubborn.dlq", {"x-death": [died("stubborn.queue", "delivery_limit")]}, ("", "stubborn.queue")),
         ("any.dlq", {"x-death": [died("theirs.queue")]}, ("", "theirs.queue")),
         ("any.dlq", {"x-death": [died("delay.1m.queue", "expired"), died("theirs.queue")]}, ("", "theirs.queue")),
+        ("any.dlq", {"x-death": [{"queue": ["a"]}, {"queue": {}}, {}, died("theirs.queue")]}, ("", "theirs.queue")),
     ],
 )
 def test_what_tells_the_queue(queue: str, headers: dict[str, Any], expected: tuple[str, str]) -> None:
@@ -109,7 +110,9 @@ def test_what_tells_the_queue(queue: str, headers: dict[str, Any], expected: tup
         ("shared.dlq", {"delay-parked": "x"}, {}, "nothing says where it belongs"),
         ("any.dlq", {"x-death": [died("delay.1m.queue", "expired")]}, {}, "nothing says where it belongs"),
         ("any.dlq", {"x-death": "nonsense"}, {}, "nothing says where it belongs"),
+        ("any.dlq", {"x-death": [{"queue": ["a"]}, {"queue": None}]}, {}, "nothing says where it belongs"),
         ("any.dlq", {}, {"by_origin": True}, "nothing says where it came from"),
+        ("any.dlq", {"x-death": [{"queue": ["a"]}]}, {"by_origin": True}, "nothing says where it came from"),
         ("any.dlq", {}, {"to": "any.dlq"}, "it would go where it is"),
     ],
 )

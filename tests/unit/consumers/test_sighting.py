@@ -69,6 +69,9 @@ def test_headers_that_are_none() -> None:
         (Wanted(ids=frozenset({"m-2"})), False),
         (Wanted(headers=(("vip", "true"), ("n", "3"))), True),
         (Wanted(headers=(("vip", "true"), ("n", "4"))), False),
+        (Wanted(headers=(("n", "3"), ("n", "4"))), True),
+        (Wanted(headers=(("n", "4"), ("n", "5"))), False),
+        (Wanted(headers=(("n", "3"), ("vip", "false"), ("n", "4"))), False),
         (Wanted(headers=(("none", "x"),)), False),
         (Wanted(older_than_ms=50_000), True),
         (Wanted(older_than_ms=50_001), False),
@@ -78,7 +81,7 @@ def test_headers_that_are_none() -> None:
     ],
 )
 def test_which_are_meant(wanted: Wanted, expected: bool) -> None:
-    """All that is named has to hold."""
+    """All that is named has to hold, with one of the values that were given."""
     assert wanted.wants(SEEN, now_ms=100_000) is expected
 
 

@@ -1,0 +1,124 @@
+"""A consumer on the simulated broker, where something is in its way."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from delayctl.consumers import DelayConsumer, Message
+from delayctl.consumers.cancelled import Cancellation, encode
+from delayctl.publishers.connection import ClosedByBroker, Connection
+from delayctl.testing import SimulatedBroker
+from delayctl.topology.errors import BrokerError, NotPermitted, Refused
+from delayctl.topology.parse import read_spec
+
+from testbed.wait import until
+
+PLAIN = read_spec("version: 1\nqueues: {work: {}}\n", {}, file="topology.yaml")
+CANCELLING = read_spec(
+    "version: 1\ndelay: {levels: [1s], cancel: true}\nqueues: {work: {}}\n", {}, file="topology.yaml"
+)
+# The simulated broker knows no streams: a queue will do.
+WITH_A_QUEUE = read_spec(
+    "version: 1\ndelay: {levels: [1s]}\nqueues: {work: {}, delay.cancelled.stream: {}}\n", {}, file="topology.yaml"
+)
+
+
+@contextmanager
+def at_work(consumer: DelayConsumer) -> Iterator[None]:
+    """A consumer in a thread of its own."""
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        consumer.stop()
+        thread.join(10)
+
+
+def test_cancellations_are_read_though_the_first_connection_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried again and logged, as a later loss is."""
+    failures = [ConnectionResetError("no luck")]
+
+    class Once(Connection):
+        def __init__(self, access: Any, *, name: str, **how: Any) -> None:
+            if name.endswith("cancellations") and failures:
+                raise failures.pop()
+            super().__init__(access, name=name, **how)
+
+    monkeypatch.setattr("delayctl.consumers.consumer.Connection", Once)
+    with SimulatedBroker(WITH_A_QUEUE) as broker:
+        consumer = DelayConsumer(broker.url, topology=CANCELLING, clock=broker.clock)
+        consumer.handle("work", lambda _: None)
+        word = encode(Cancellation("order-1", broker.clock() + 60_000))
+        broker.publish(word, key="delay.cancelled.stream", exchange="")
+        broker.publish("order", key="work", exchange="", message_id="order-1")
+        with at_work(consumer):
+            until(lambda: consumer.cancelled, 10, what="the cancellation", every=0.01)
+
+    assert "no luck" in caplog.text
+
+
+def test_a_slow_message_does_not_hold_up_the_others() -> None:
+    """What is done behind it is acknowledged, and makes room for the next, though few are fetched ahead."""
+    release, seen = threading.Event(), []
+
+    def note(message: Message) -> None:
+        seen.append(message.text)
+        if message.text == "slow":
+            release.wait(30)
+
+    with SimulatedBroker(PLAIN, in_turn=False) as broker:
+        consumer = DelayConsumer(broker.url, topology=PLAIN, clock=broker.clock, workers=2, prefetch=2)
+        consumer.handle("work", note)
+        for text in ("slow", "1", "2", "3", "4"):
+            broker.publish(text, key="work", exchange="")
+        with at_work(consumer):
+            try:
+                until(lambda: len(seen) == 5, 2, what="the others", every=0.01)
+            finally:
+                release.set()
+
+
+def test_a_connection_that_breaks_at_once_is_not_made_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses grow, as where there is none."""
+    rests: list[float] = []
+
+    def break_off(*_: object, **__: object) -> None:
+        raise ConnectionResetError("no luck")
+
+    monkeypatch.setattr("delayctl.consumers.link.Link.serve", break_off)
+    monkeypatch.setattr("delayctl.consumers.finished.Finished.rest", lambda _, seconds: rests.append(seconds))
+    monkeypatch.setattr("delayctl.consumers.consumer.random.uniform", lambda *_: 1)
+    with SimulatedBroker(PLAIN) as broker:
+        consumer = DelayConsumer(broker.url, topology=PLAIN, clock=broker.clock)
+        consumer.handle("work", lambda _: None)
+        with at_work(consumer):
+            until(lambda: len(rests) > 6, 10, what="seven connections", every=0.01)
+
+    assert rests[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "fix"), [(403, NotPermitted, "delayctl permissions"), (540, Refused, "the broker's log")]
+)
+def test_who_may_not_consume_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, code: int, expected: type[BrokerError], fix: str
+) -> None:
+    """With what the broker says, and what to do."""
+
+    def refuse(*_: object) -> None:
+        raise ClosedByBroker(code, "not for you", is_channel=True)
+
+    monkeypatch.setattr(Connection, "consume", refuse)
+    with SimulatedBroker(PLAIN) as broker:
+        consumer = DelayConsumer(broker.url, topology=PLAIN)
+        consumer.handle("work", lambda _: None)
+
+        with pytest.raises(expected, match=rf"not for you[^$]*{fix}") as caught:
+            consumer.run()
+
+    assert getattr(caught.value, "code", 403) == code
