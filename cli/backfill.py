@@ -158,7 +158,7 @@ def _check_room(found: "Estimate", allow_overflow: bool) -> None:
 
 
 def _code(done: "Outcome") -> int:
-    if done.errors and not done.in_ledger:
+    if done.errors and not (done.in_ledger or done.is_stopped):  # What was killed is perhaps confirmed all the same.
         return exit_codes.FAILED
     is_whole = done.state == "done" and not done.account.refused
     return exit_codes.DONE if is_whole else exit_codes.PARTLY_APPLIED

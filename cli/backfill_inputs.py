@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,8 +87,13 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
 
 
 def default_checkpoint(job: "BackfillJob") -> str:
-    """The same for the same job, so that the same command goes on where it stopped."""
-    text = json.dumps(job.description(), sort_keys=True)
+    """The same for the same job, so that the same command goes on where it stopped, also where an earlier release began."""
+    names = [_checkpoint_named_by(each) for each in (*job.former_descriptions(), job.description())]
+    return next((name for name in names if Path(name).exists()), names[-1])
+
+
+def _checkpoint_named_by(description: dict[str, Any]) -> str:
+    text = json.dumps(description, sort_keys=True)
     return f"backfill-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 

@@ -1,7 +1,7 @@
 """From a plan to its end: show it, ask, execute it, tell what became of it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import click
@@ -12,10 +12,12 @@ from delayctl.cli.output import tell
 from delayctl.cli.waiting import Patience, is_not_yet
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BrokerError
-from delayctl.topology.execute import Done, Outcome, execute
+from delayctl.topology.execute import Done, Outcome, Skipped, execute
 from delayctl.topology.findings import Finding
 from delayctl.topology.model import Topology
-from delayctl.topology.plan import Plan
+from delayctl.topology.plan import Change, Plan, Refusal
+
+_PUT_OFF_AT_MOST = 20  # Times in a row; then something keeps coming that no plan counts on.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Task:
     version: str
     output: str
     findings: tuple[Finding, ...] = ()
+    refused: tuple[Refusal, ...] = ()  # By a plan that followed the one that was shown.
 
     @property
     def is_text(self) -> bool:
@@ -46,7 +49,14 @@ class Task:
 
     def followed_by(self, plan: Plan) -> "Task":
         """The task with one more plan in it: all changes of both, and what is left to wait for."""
-        return replace(self, plan=replace(plan, changes=(*self.plan.changes, *plan.changes)))
+        new = tuple(refusal for refusal in plan.refusals if refusal not in self.plan.refusals)
+        joined = replace(plan, changes=(*self.plan.changes, *plan.changes))
+        return replace(self, plan=joined, refused=tuple(dict.fromkeys((*self.refused, *new))))
+
+    def without(self, changes: Collection[Change]) -> "Task":
+        """The task without changes that a later plan will have again."""
+        left = tuple(change for change in self.plan.changes if change not in changes)
+        return replace(self, plan=replace(self.plan, changes=left))
 
     def show(self) -> None:
         """Print the plan; as JSON it is printed at the end, together with what became of it."""
@@ -60,8 +70,10 @@ class Task:
             answer["findings"] = list(map(finding_json, self.findings))
             tell(views.to_json_text({**answer, "outcomes": views.outcomes_json(outcomes)}))
         elif not self.plan.is_empty:
+            if still := [refusal for refusal in self.refused if refusal in self.plan.refusals]:
+                tell(views.refusals_text(still))
             tell(views.applied_text(self.plan, outcomes))
-            if self.plan.waits:
+            if any(wait.messages for wait in self.plan.waits):
                 tell(views.left_text(self.plan, source=self.source))
 
 
@@ -122,6 +134,7 @@ class _Run:
     keep_lock: Callable[[], None]
     goal: Goal | None
     outcomes: list[Outcome] = field(default_factory=list)
+    times_put_off: int = 0  # In a row.
 
     def to_the_end(self) -> int:
         """Carry out what there is to do, and print one line per change as it happens."""
@@ -145,25 +158,36 @@ class _Run:
     def _go_on(self) -> None:
         """Follow what the broker has come to, until there is nothing left to do, or nothing but to wait."""
         patience = Patience(self.host.broker, self.keep_lock)
-        while self.goal and self.task.plan.waits and not self._has_failed():
+        while self.goal and (self.times_put_off or self.task.plan.waits) and not self._has_failed():
+            if self.times_put_off:
+                patience.pause()
             plan, _ = self.goal.plan()
             self.task = self.task.followed_by(plan)
+            if plan.is_blocked:
+                return
+            # What is empty already is held up by something else, and waiting would be over at once.
+            emptying = [wait for wait in plan.waits if wait.messages]
             if plan.changes:
                 self._execute(plan)
-            elif plan.waits and self.manner.wait:
-                patience.wait_for(plan.waits)
+            elif self.manner.wait and emptying:
+                patience.wait_for(emptying)
             else:
                 return
 
     def _execute(self, plan: Plan) -> None:
+        """Carry out a plan; what messages that came late stand in the way of is put off, where it is waited for."""
+        may_put_off = self.manner.wait and self.goal and self.times_put_off < _PUT_OFF_AT_MOST
+        put_off: set[Change] = set()
         with self.host.broker() as broker:
             for outcome in execute(plan, broker, keep_lock=self.keep_lock):
-                # What came late to a queue that was to go is no failure where it is waited for.
-                if self.manner.wait and self.goal and is_not_yet(outcome):
+                if may_put_off and (is_not_yet(outcome) or (put_off and isinstance(outcome, Skipped))):
+                    put_off.add(outcome.change)
                     continue
                 self.outcomes.append(outcome)
                 if self.task.is_text:
                     tell(views.outcome_text(outcome))
+        self.task = self.task.without(put_off)
+        self.times_put_off = self.times_put_off + 1 if put_off else 0
 
     def _has_failed(self) -> bool:
         return any(not isinstance(outcome, Done) for outcome in self.outcomes)

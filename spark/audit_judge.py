@@ -59,6 +59,8 @@ def _judgement(rules: Rules) -> dict[str, Column]:
     is_delivered = sent & received.isNotNull()
     is_over = expected + rules.grace <= rules.moment
     timed = is_delivered & ~F.coalesce("drained", F.lit(False))
+    # A task that was killed has sent copies that are not in the ledger, and nobody knows when they were to come.
+    is_known = F.col("extra") - F.col("given_again") < F.col("rows")
     return {
         "is_sent": sent,
         "is_delivered": is_delivered,
@@ -66,7 +68,7 @@ def _judgement(rules: Rules) -> dict[str, Column]:
         "is_waiting": is_missing & ~is_over,
         "is_unknown": ~sent,
         "is_duplicated": is_delivered & (F.col("extra") > 0),
-        "is_early": is_delivered & (received < expected - rules.tolerance),
+        "is_early": is_delivered & is_known & (received < expected - rules.tolerance),
         "is_late": timed & (received > F.greatest(due, expected) + rules.late_after),
         "is_before_due": is_delivered & (received < due - rules.tolerance),
         "is_measured": timed,

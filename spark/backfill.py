@@ -3,7 +3,8 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -11,17 +12,24 @@ import pyarrow as pa
 from delayctl.publishers.clock import epoch_ms
 from delayctl.spark.account import Account, total
 from delayctl.spark.checkpoint import Checkpoint, check_shared
-from delayctl.spark.columns import DELAY, DUE, ID, LEVEL, REASON
+from delayctl.spark.columns import ID, REASON
+from delayctl.spark.due_order import due_order
 from delayctl.spark.folder import Folder
 from delayctl.spark.journal import LATER, LEDGER, REJECTS, Fenced, Journal, Place
 from delayctl.spark.outcome import Outcome
+from delayctl.spark.session import Interrupts
 from delayctl.spark.task import MOST_REASONS, Assignment, publish_rows
-from delayctl.spark.troubles import told
+from delayctl.spark.troubles import noting, told
 from delayctl.topology.errors import DelayctlError
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 
 _LOOK_EVERY_S = 0.5
+_KILLED_AT = 2  # The first Ctrl-C asks for an end, the second does not wait for it.
+_KILLED = (
+    "killed: what was on its way is perhaps confirmed and not in the ledger",
+    "run the same command again; such messages come twice, with the same message_id",
+)
 _ANSWER = "partition int, result string, error string, fix string"
 _ANSWER_SCHEMA = pa.schema(
     [("partition", pa.int32()), ("result", pa.string()), ("error", pa.string()), ("fix", pa.string())]
@@ -41,6 +49,25 @@ class Watcher(Protocol):
         """It was asked to stop, and does so as soon as it can."""
 
 
+class Answers(Protocol):
+    """What the tasks answer, when they are done."""
+
+    @property
+    def are_there(self) -> bool:
+        """Whether every task has answered, or Spark has given up."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for them, so long at most."""
+
+    @property
+    def results(self) -> Sequence[Mapping[str, Any]]:
+        """What became of the rows, task by task; nothing where Spark has given up."""
+
+    @property
+    def errors(self) -> tuple[tuple[str, str | None], ...]:
+        """What went wrong, and what to do about it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """What runs on executors, once for every partition."""
@@ -57,7 +84,7 @@ class _Task:
         answer: dict[str, Any] = {"partition": place.partition}
         try:
             result = publish_rows(batches, self.assignment, self._journal(place))
-            answer["result"] = json.dumps({"account": asdict(result.account), "reasons": result.reasons})
+            answer["result"] = json.dumps(asdict(result))
         except Fenced:
             raise  # Whoever waits for this attempt must not take it for an answer.
         except DelayctlError as error:
@@ -89,43 +116,75 @@ def run_backfill(
     keeps_later: bool,
     to_send: int,
     watcher: Watcher,
+    interrupts: Interrupts,
 ) -> Outcome:
     """Publish the messages, in the order in which they are due, and come back when all is answered.
 
     Every partition is published at the same time, in its own order, at its share of the rate: the whole is in order as
     closely as the partitions are alike. Ctrl-C lets the tasks finish what they have begun; once more, and they are killed.
     """
-    started = epoch_ms()
     share = None if assignment.rate is None else assignment.rate / partitions
     task = _Task(replace(assignment, rate=share), checkpoint.uri, run, keeps_later)
-    order = [name for name in (DUE, DELAY, LEVEL) if name in messages.columns]
-    spread = messages.repartition(partitions, ID).sortWithinPartitions(*order, ID)
+    spread = messages.repartition(partitions, ID).sortWithinPartitions(due_order(messages, assignment.ways), ID)
     answering = spread.mapInArrow(task, _ANSWER, barrier=True)
     # Where an executor dies, Spark begins all tasks that run side by side anew, unless they are the last stage of a job.
     answers = _Answers(answering.repartition(1))
-    is_stopped = _watch(answers, checkpoint, run, to_send, watcher)
-    found = answers.summary(run, checkpoint.confirmed(run), is_stopped, epoch_ms() - started)
-    checkpoint.end(found)
-    return found
+    return see_through(answers, checkpoint, run, to_send=to_send, watcher=watcher, interrupts=interrupts)
 
 
-def _watch(answers: "_Answers", checkpoint: Checkpoint, run: int, to_send: int, watcher: Watcher) -> bool:
-    """Wait for the answers; says whether somebody asked for an end."""
-    is_stopped = False
-    while not answers.are_there:
-        try:
-            answers.wait(_LOOK_EVERY_S)
+def see_through(
+    answers: Answers, checkpoint: Checkpoint, run: int, *, to_send: int, watcher: Watcher, interrupts: Interrupts
+) -> Outcome:
+    """Wait for the answers, and write down how the run ended; whatever goes wrong meanwhile is part of that."""
+    started = epoch_ms()
+    troubles: list[tuple[str, str | None]] = []
+    with noting(troubles):
+        _watch(answers, checkpoint, run, to_send=to_send, watcher=watcher, interrupts=interrupts)
+    found = _outcome(answers, checkpoint, run, epoch_ms() - started, troubles)
+    unwritten: list[tuple[str, str | None]] = []
+    with noting(unwritten):
+        checkpoint.end(found)
+    return replace(found, errors=(*found.errors, *unwritten))
+
+
+def _watch(
+    answers: Answers, checkpoint: Checkpoint, run: int, *, to_send: int, watcher: Watcher, interrupts: Interrupts
+) -> None:
+    """Wait for the answers, unless Ctrl-C comes twice."""
+    is_passed_on = False
+    while not answers.are_there and interrupts.count < _KILLED_AT:
+        with suppress(OSError):  # A look that fails changes nothing, and the next comes soon.
+            if interrupts.count and not is_passed_on:
+                checkpoint.stop(run)
+                is_passed_on = True
+                watcher.stopping()
             watcher.progress(checkpoint.confirmed(run), to_send)
-        except KeyboardInterrupt as stop:
-            if is_stopped:
-                raise DelayctlError(
-                    "killed: what was on its way is perhaps confirmed and not in the ledger",
-                    fix="run the same command again; such messages come twice, with the same message_id",
-                ) from stop
-            is_stopped = True
-            checkpoint.stop(run)
-            watcher.stopping()
-    return is_stopped
+        answers.wait(_LOOK_EVERY_S)
+
+
+def _outcome(
+    answers: Answers, checkpoint: Checkpoint, run: int, took_ms: int, troubles: list[tuple[str, str | None]]
+) -> Outcome:
+    """What tasks and ledger say together; where nobody waited for the tasks, they say nothing."""
+    is_killed = not answers.are_there  # Asked once: they may come all the same.
+    results, errors = ([], (_KILLED,)) if is_killed else (answers.results, answers.errors)
+    account, in_ledger = Account(), 0
+    with noting(troubles):
+        account = total(Account(**result["account"]) for result in results)
+    with noting(troubles):
+        in_ledger = checkpoint.confirmed(run)
+    reasons: Counter[str] = Counter()
+    for result in results:
+        reasons.update(dict(result["reasons"]))
+    return Outcome(
+        run,
+        account,
+        max(in_ledger, account.confirmed),
+        tuple(reasons.most_common(MOST_REASONS)),
+        is_killed or any(result["leaves_rows"] for result in results),
+        took_ms,
+        (*errors, *troubles),
+    )
 
 
 class _Answers:
@@ -142,7 +201,7 @@ class _Answers:
     def _gather(self) -> None:
         try:
             self._rows = self._frame.collect()
-        except Exception as error:  # Told by `summary`: the one who waits must hear of it, whatever it is.
+        except Exception as error:  # Told by `errors`: the one who waits must hear of it, whatever it is.
             self._error = error
         finally:
             self._done.set()
@@ -156,17 +215,14 @@ class _Answers:
         """Wait for them, so long at most."""
         self._done.wait(seconds)
 
-    def summary(self, run: int, in_ledger: int, is_stopped: bool, took_ms: int) -> Outcome:
-        """What they say together; where Spark has given up, they say nothing."""
-        found = [json.loads(answer["result"]) for answer in self._rows if answer["result"] is not None]
-        reasons: Counter[str] = Counter()
-        for result in found:
-            reasons.update(dict(result["reasons"]))
-        account = total(Account(**result["account"]) for result in found)
-        most = tuple(reasons.most_common(MOST_REASONS))
-        return Outcome(run, account, in_ledger, most, is_stopped, took_ms, self._errors())
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """What became of the rows, task by task, as far as they have answered."""
+        return [json.loads(answer["result"]) for answer in self._rows if answer["result"] is not None]
 
-    def _errors(self) -> tuple[tuple[str, str | None], ...]:
+    @property
+    def errors(self) -> tuple[tuple[str, str | None], ...]:
+        """What went wrong, and what to do about it."""
         if self._error is not None:
             trouble = told(self._error)
             return ((trouble.what, trouble.fix),)

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from delayctl.publishers.choice import Ways
 from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON, Columns, check_columns
+from delayctl.spark.due_order import due_order
 from delayctl.spark.identity import check_key, id_column
 from delayctl.spark.origin import Origin
 from delayctl.topology.errors import BadOption
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-SAME_KEY = "another row has the same key, and is due no later"
+SAME_KEY = "another row has the same key, and comes first"
 _TIMES = ("timestamp", "timestamp_ntz", "date", "string")
 
 
@@ -40,7 +42,8 @@ class BackfillJob:
             "source_options": self.origin.shown_options,
             "key": list(self.key),
             "id_prefix": self.id_prefix,
-            "routing_key": self.routing_key or self.routing_key_column,
+            "routing_key": self.routing_key,
+            "routing_key_column": self.routing_key_column,
             "due": self.due,
             "delay": self.delay,
             "level": self.level,
@@ -48,6 +51,16 @@ class BackfillJob:
             "headers": self.headers,
             "where": self.where,
         }
+
+    def former_descriptions(self) -> tuple[dict[str, Any], ...]:
+        """The same as earlier releases wrote it down: to recognise it, and not to be written any more."""
+        known = self.description()
+        column = known.pop("routing_key_column")
+        known["routing_key"] = self.routing_key or column
+        return tuple(
+            {**known, "source": source, "source_options": options}
+            for source, options in (*self.origin.formerly_shown, (self.origin.shown, self.origin.shown_options))
+        )
 
 
 def check_job(job: BackfillJob) -> None:
@@ -92,10 +105,14 @@ def messages_of(rows: DataFrame, job: BackfillJob) -> tuple[DataFrame, Columns]:
     return found, columns
 
 
-def first_of_each_key(messages: DataFrame) -> DataFrame:
-    """Mark all rows of a key but the first as rejected: their messages would have the same id."""
-    order = [column for column in (DUE, DELAY, LEVEL, BODY) if column in messages.columns]
-    place = f.row_number().over(Window.partitionBy(ID).orderBy(*order))
+def first_of_each_key(messages: DataFrame, ways: Ways) -> DataFrame:
+    """Mark all rows of a key but the first due as rejected: their messages would have the same id.
+
+    What can't be sent comes last: it must not keep a good row from being sent.
+    """
+    due = due_order(messages, ways)
+    is_bad = f.col(KEY).isNull() | f.col(BODY).isNull() | due.isNull()
+    place = f.row_number().over(Window.partitionBy(ID).orderBy(is_bad, due.asc_nulls_last(), f.asc_nulls_last(BODY)))
     is_extra = f.col(ID).isNotNull() & (place > 1)
     return messages.withColumn(REASON, f.when(is_extra, f.lit(SAME_KEY)))
 

@@ -14,7 +14,7 @@ from delayctl.spark.columns import Columns
 from delayctl.spark.estimate import Estimate, Room
 from delayctl.spark.origin import read_rows_from
 from delayctl.spark.outcome import Outcome
-from delayctl.spark.session import spark_session
+from delayctl.spark.session import Interrupts, hear, spark_session
 from delayctl.spark.task import Assignment
 from delayctl.spark.troubles import telling
 from delayctl.topology.access import Access
@@ -56,23 +56,28 @@ def backfill(order: Order, *, agree: Callable[[Estimate], bool], watcher: Watche
         if not agree(found):
             return found, None
         watcher.phase("Sorting the rows")
-        remaining = unconfirmed(first_of_each_key(messages), checkpoint.ledger(session))
+        interrupts = Interrupts()
+        hear(interrupts)  # From here on something is begun that has to be brought to an end, and told.
+        run = checkpoint.begin(order.job)
+        # Only now is the ledger read: a run that went on meanwhile writes no more.
+        remaining = unconfirmed(first_of_each_key(messages, order.ways), checkpoint.ledger(session))
         return found, run_backfill(
             remaining,
             _assignment(order, columns),
             checkpoint,
-            checkpoint.begin(order.job),
+            run,
             partitions=partitions,
             keeps_later=order.keeps_later,
             to_send=found.to_send,
             watcher=watcher,
+            interrupts=interrupts,
         )
 
 
 def _look_ahead(rows: DataFrame, order: Order, checkpoint: Checkpoint, session: SparkSession) -> Estimate:
     outlines, _ = messages_of(rows, outline(order.job))
     return look_ahead(
-        unconfirmed(first_of_each_key(outlines), checkpoint.ledger(session)),
+        unconfirmed(first_of_each_key(outlines, order.ways), checkpoint.ledger(session)),
         checkpoint.confirmed(),
         order.ways,
         order.rooms,

@@ -66,9 +66,10 @@ def _places(messages: DataFrame, how: str, now_ms: int) -> tuple[Column, Column]
     if how == DUE:
         wait = f.expr(f"unix_micros({DUE}) div 1000") - f.lit(now_ms)
     elif how == DELAY and not _is_text(messages, DELAY):
-        wait = f.expr(f"cast(extract(SECOND FROM {DELAY}) * 1000 as bigint)") + f.expr(
-            f"(extract(DAY FROM {DELAY}) * 86400L + extract(HOUR FROM {DELAY}) * 3600L"
-            f" + extract(MINUTE FROM {DELAY}) * 60L) * 1000L"
+        span = f"CAST({DELAY} AS INTERVAL DAY TO SECOND)"  # Spark takes out of INTERVAL HOUR no minutes.
+        wait = f.expr(f"cast(extract(SECOND FROM {span}) * 1000 as bigint)") + f.expr(
+            f"(extract(DAY FROM {span}) * 86400L + extract(HOUR FROM {span}) * 3600L"
+            f" + extract(MINUTE FROM {span}) * 60L) * 1000L"
         )
     else:
         return f.col(how).alias(_PLACE), f.lit(None).cast("bigint").alias(_WAIT)

@@ -2,37 +2,38 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.columns import ID
-from delayctl.spark.folder import Folder
+from delayctl.spark.folder import Folder, absolute, as_no_pattern
 from delayctl.spark.journal import LATER, LEDGER, REJECTS, RUNS, run_of, run_sheet, stop_sign
 from delayctl.spark.outcome import Outcome
 from delayctl.topology.errors import DelayctlError
 from pyspark.sql import DataFrame, SparkSession
 
 JOB = "job.json"
+_NOWHERE = object()
 
 
 class Checkpoint:
     """The folder of one job."""
 
     def __init__(self, uri: str) -> None:
-        # Executors work elsewhere than the driver: a path from here would lead them to another place.
-        self.uri = uri if "://" in uri else str(Path(uri).absolute())
+        self.uri = absolute(uri)
         self._folder = Folder(self.uri)
 
     def check(self, job: BackfillJob) -> None:
-        """Make sure that the folder is this job's, or nobody's."""
+        """Make sure that the folder is this job's, or nobody's; what an earlier release wrote of it is written anew."""
         known, wanted = self._job(), job.description()
-        differing = [] if known is None else [name for name in wanted if known.get(name) != wanted[name]]
-        if differing:
+        if known is None or known == wanted:
+            return
+        if differing := min((_differing(known, each) for each in (wanted, *job.former_descriptions())), key=len):
             raise DelayctlError(
                 f"the checkpoint belongs to a job with another {', '.join(differing)}",
                 where=self.uri,
                 fix="give this job a folder of its own (--checkpoint), or the options that the other was begun with",
             )
+        self._folder.write_json(JOB, wanted)  # There may be secrets in it, also when there is nothing more to send.
 
     def _job(self) -> dict[str, object] | None:
         try:
@@ -47,7 +48,7 @@ class Checkpoint:
         """The ids that are in the ledger; None where there are none."""
         if not self._folder.parts(LEDGER):
             return None
-        place = self._folder.at(LEDGER)
+        place = as_no_pattern(self._folder.at(LEDGER))
         return spark.read.parquet(place if "://" in place else f"file:{place}").select(ID)
 
     def begin(self, job: BackfillJob) -> int:
@@ -84,6 +85,11 @@ def check_shared(folder: Folder, run: int) -> None:
             f"executors do not see the checkpoint {folder.uri}",
             fix="give a folder that the driver and all executors share: --checkpoint s3://bucket/orders, hdfs://…, or NFS",
         )
+
+
+def _differing(known: dict[str, object], wanted: dict[str, object]) -> list[str]:
+    """The names that are not the same in both, or in one alone."""
+    return [name for name in {**wanted, **known} if name not in known or wanted.get(name, _NOWHERE) != known[name]]
 
 
 def _now() -> str:

@@ -38,7 +38,8 @@ class Chooser:
             return way, now_ms + way.wait_ms
         if isinstance(row.delay, int):
             return self._for_wait(row.delay), now_ms + row.delay
-        way, wait_ms = self._delays.get(row.delay or "0s") or self._read(row.delay or "0s")
+        text = "0s" if row.delay is None else row.delay
+        way, wait_ms = self._delays.get(text) or self._read(text)
         return way, now_ms + wait_ms
 
     def _for_wait(self, wait_ms: int) -> Way:

@@ -95,7 +95,8 @@ def estimate(
     """Play the backfill through: rows in due order, so many a second, each in its level until it comes out."""
     per_s = rate or ASSUMED_RATE
     play = _Play(_Waits(rooms, now_ms), Counter(rejected or {}))
-    for rows, slice_ in _steps(sorted(slices, key=_by_due), per_s):
+    in_order = sorted(slices, key=lambda slice_: _due_ms(slice_, chooser, now_ms))
+    for rows, slice_ in _steps(in_order, per_s):
         play.step(rows, slice_, chooser, now_ms + int(play.sent * 1000 / per_s))
     return Estimate(
         play.sent,
@@ -151,8 +152,14 @@ def _stops(way: Way) -> Iterator[tuple[str, int]]:
         yield way.level, way.wait_ms
 
 
-def _by_due(slice_: Slice) -> tuple[int, str]:
-    return slice_.due_ms or 0, str(slice_.delay or slice_.level or "")
+def _due_ms(slice_: Slice, chooser: Chooser, now_ms: int) -> int:
+    """When rows are due that are sent now: by this the run sorts them, too. What has no way is not sent at all."""
+    if slice_.due_ms is not None:
+        return slice_.due_ms  # Also where it is beyond the longest level as of now: it need not be when its turn comes.
+    try:
+        return chooser.choose(slice_.as_row, now_ms)[1]
+    except NoSuchDelay:
+        return now_ms
 
 
 def _steps(slices: Sequence[Slice], per_s: float) -> Iterable[tuple[int, Slice]]:

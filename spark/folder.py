@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -44,13 +45,23 @@ def for_spark(uri: str) -> str:
     return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri
 
 
+def as_no_pattern(place: str) -> str:
+    """A place that Spark takes as it is, and not for a pattern of several."""
+    return re.sub(r"[\[\]{}*?\\]", r"\\\g<0>", place)
+
+
+def absolute(uri: str) -> str:
+    """The same folder for executors, who work elsewhere than the driver: a path from here would lead them to another."""
+    return uri if "://" in uri else str(Path(uri).absolute())
+
+
 class Folder:
     """A folder by path or URI, wherever PyArrow can write: file, hdfs, s3, gs."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         try:
-            found = fs.FileSystem.from_uri(uri if "://" in uri else str(Path(uri).absolute()))
+            found = fs.FileSystem.from_uri(absolute(uri))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise DelayctlError(
                 f"the folder {quoted(uri)} can't be used: {error}", fix="give a path, or a URI such as s3://bucket/path"

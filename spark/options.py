@@ -78,6 +78,11 @@ def read_options(given: Mapping[str, str]) -> Options:
         raise BadOption(
             "beyond=later and the folder for such rows go together", fix="give both: beyond=later, later=FOLDER"
         )
+    if options["later"] and not options["rejects"]:
+        raise BadOption(
+            "a folder for rows that are due later, and none for bad ones: a bad row fails the write, and nothing is kept then",
+            fix="give rejects=FOLDER too; it may be the same",
+        )
     brokers = _brokers(options)
     vhost, ways = known_ways(options["topology"] or None, _values(options["values"]), options["prefix"], brokers)
     return Options(

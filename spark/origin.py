@@ -4,15 +4,27 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from delayctl.topology.errors import BadOption
+from delayctl.spark.disclosure import digest, disclosed, identity, is_secret
+from delayctl.spark.former_origin import formerly_shown, formerly_shown_options
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.wording import quoted
 from pyspark.sql import DataFrame, SparkSession
 
+_FORMAT = re.compile(r"\w+(?:\.\w+)*")
 _CSV = {"header": "true", "inferSchema": "true"}
-_SECRET = re.compile("(?i)pass|pwd|secret|token|key|user|url|sig")
-_LOGIN = re.compile(r"//[^/@:]*:[^/@]*@")
-_ORACLES_LOGIN = re.compile(r"^(jdbc:oracle:\w+:)[^@]*@")
-_PARAMETER = re.compile(r"[?&;]([\w.-]+)=[^&;]*")
+# Options of Spark's readers that say nothing in confidence; of all others only a digest is written down.
+_HARMLESS = frozenset(
+    """
+    batchsize charset charToEscapeQuoteEscaping columnNameOfCorruptRecord comment dateFormat dbtable delimiter driver
+    emptyValue encoding escape fetchsize header ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace inferSchema isolationLevel
+    lineSep locale lowerBound maxColumns mergeSchema mode modifiedAfter modifiedBefore multiLine nanValue nullValue
+    numPartitions partitionColumn pathGlobFilter preferTimestampNTZ primitivesAsString pushDownPredicate queryTimeout quote
+    recursiveFileLookup rowTag samplingRatio sep timestampAsOf timestampFormat timestampNTZFormat upperBound versionAsOf
+    """.lower().split()
+)
+_JVMS_ZONE = "java_method('java.time.ZoneId', 'systemDefault')"
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "UCT", "Etc/UCT", "Zulu", "Universal", "Z"})
+_SET = "-Duser.timezone=UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +37,35 @@ class Origin:
 
     @property
     def shown(self) -> str:
-        """The place as it may be shown: without logins, and without parameters that hold a secret."""
-        text = self.place if self.format == "jdbc" else f"{self.format}:{self.place}"
-        without_login = _ORACLES_LOGIN.sub(r"\1@", _LOGIN.sub("//", text))
-        return _PARAMETER.sub(lambda found: "" if _SECRET.search(found[1]) else found[0], without_login)
+        """The place as it may be shown."""
+        return disclosed(self._text)
 
     @property
     def shown_options(self) -> dict[str, str]:
-        """The options that hold no secret."""
-        return {name: value for name, value in self.options if not _SECRET.search(name)}
+        """The options that make it this source: harmless ones as they are, of others a digest; none that is a secret by its name."""
+        known, place = {name: value for name, value in self.options if not is_secret(name)}, identity(self._text)
+        return {
+            name: value if name.lower() in _HARMLESS else digest(identity(value), f"{place} {name.lower()}")
+            for name, value in known.items()
+        }
+
+    @property
+    def formerly_shown(self) -> tuple[tuple[str, dict[str, str]], ...]:
+        """Place and options as earlier releases wrote them down, the oldest first."""
+        oldest = formerly_shown(self._text), formerly_shown_options(self.options)
+        return oldest, (identity(self._text), self.shown_options)
+
+    @property
+    def _text(self) -> str:
+        return self.place if self.format == "jdbc" else f"{self.format}:{self.place}"
 
 
 def origin_from(text: str, assignments: Iterable[str]) -> Origin:
     """Read `parquet:PATH`, `csv:PATH`, `table:NAME`, `jdbc:…` and the like."""
     format_, colon, place = text.partition(":")
-    if not colon or not place or place.startswith("//") or not format_.replace("_", "").isalnum():
-        raise BadOption(
-            f"the source {quoted(text)} is not FORMAT:PLACE",
+    if not colon or not place or place.startswith("//") or not _FORMAT.fullmatch(format_):
+        raise BadOption(  # Behind the colon there may be a password.
+            f"the source {quoted(f'{format_}:…' if colon else text)} is not FORMAT:PLACE",
             fix="write parquet:orders/, csv:orders.csv, json:…, orc:…, table:shop.orders or jdbc:postgresql://host/db",
         )
     return Origin(format_, text if format_ == "jdbc" else place, tuple(_option(each) for each in assignments))
@@ -54,8 +78,25 @@ def read_rows_from(spark: SparkSession, origin: Origin) -> DataFrame:
     reader = spark.read.format(origin.format)
     given = dict(origin.options)
     if origin.format == "jdbc":
-        return reader.options(url=origin.place, **given).load()
+        rows = reader.options(url=origin.place, **given).load()
+        _check_zone(rows)
+        return rows
     return reader.options(**({**_CSV, **given} if origin.format == "csv" else given)).load(origin.place)
+
+
+def _check_zone(rows: DataFrame) -> None:
+    """Make sure that times without a zone are read in UTC: Spark takes the zone of the JVMs that run its tasks."""
+    if not any(type_name == "timestamp" for _, type_name in rows.dtypes):
+        return
+    spark = rows.sparkSession
+    tasks = spark.sparkContext.defaultParallelism
+    asked = spark.range(0, tasks, 1, tasks).selectExpr(f"{_JVMS_ZONE} AS zone").collect()
+    others = sorted({row["zone"] for row in asked} - _UTC)
+    if others:
+        raise DelayctlError(
+            f"this Spark reads the times of a database in the zone {others[0]}, not in UTC",
+            fix=f"start it with --conf spark.driver.extraJavaOptions={_SET} --conf spark.executor.extraJavaOptions={_SET}",
+        )
 
 
 def _option(assignment: str) -> tuple[str, str]:

@@ -167,9 +167,22 @@ def _plain_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _values(column: pa.Array) -> list[Any]:
+    if (kind := _in_utc(column.type)) != column.type:
+        column = column.cast(kind)  # Java knows zones by names that Python does not.
     if pa.types.is_nested(column.type):
         return list(column.to_pylist(maps_as_pydicts="strict"))
     return list(column.to_pylist())  # Twenty times as fast.
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """The same type with times, however deep inside, in UTC."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind.fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
+    return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _first(column: pa.Array) -> Any:

@@ -18,12 +18,14 @@ from delayctl.spark.columns import Columns
 from delayctl.spark.garbage import rarely_collected
 from delayctl.spark.journal import LATER, LEDGER, REJECTS, Journal, Place
 from delayctl.spark.pace import Pace
+from delayctl.spark.patience import Patience
 from delayctl.spark.rows import Bad, Row, read_rows, row_json
 from delayctl.topology.access import Access
 from delayctl.topology.errors import DelayctlError
 
 MOST_REASONS = 20
 _LONGEST_BLOCK_MS = 1_000  # A slow job is written down this often, and can be stopped this soon.
+_LONGEST_REST_S = _LONGEST_BLOCK_MS / 1_000
 _MOST_BYTES = 1 << 24  # Of a block, whatever the window says: large messages fill the memory before they fill it.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
@@ -48,6 +50,7 @@ class Result:
 
     account: Account
     reasons: tuple[tuple[str, int], ...] = ()
+    leaves_rows: bool = False  # Somebody asked for an end, and there is more to do.
 
 
 class _Sent(NamedTuple):
@@ -60,6 +63,13 @@ class _Sent(NamedTuple):
     delivery: Delivery
     batch: pa.RecordBatch
     at: int
+    has_waited: bool = False  # It was refused before.
+
+    @property
+    def queue(self) -> tuple[str, int, str]:
+        """The queue that has to take it, as far as it is known: a level, the longest step at the ladder, or who has the key."""
+        way = self.way
+        return way.exchange, way.units.bit_length(), self.row.key if way.level is None else ""
 
 
 def publish_rows(batches: Iterable[pa.RecordBatch], assignment: Assignment, journal: Journal) -> Result:
@@ -77,6 +87,7 @@ def publish_rows(batches: Iterable[pa.RecordBatch], assignment: Assignment, jour
 
 def _publish(batches: Iterable[pa.RecordBatch], blocks: "Blocks") -> Result:
     try:
+        blocks.look_around()  # Whoever has taken over, or asks for an end, may have done so before this task began.
         for batch in batches:
             blocks.take(batch)
             if blocks.is_stopped:
@@ -114,7 +125,9 @@ class Blocks:
         self._choose = Chooser(assignment.ways, assignment.rounding).choose
         self._clock = clock
         self.is_stopped = False  # Somebody asked for an end: what is on its way is answered and written down first.
-        self._pace = Pace(assignment.rate) if assignment.rate is not None else None
+        self._leaves_rows = False
+        self._pace = Pace(assignment.rate, sleep=self._rest) if assignment.rate is not None else None
+        self._patience = Patience(assignment.full_wait_s)
         self._before: list[_Sent] = []
         self._block: list[_Sent] = []
         self._aside: dict[str, list[dict[str, Any]]] = {REJECTS: [], LATER: []}
@@ -127,16 +140,15 @@ class Blocks:
         for index, row in enumerate(read_rows(batch, self._assignment.columns)):
             if self._is_due():
                 self._turn()
-                if self.is_stopped:
-                    return
             self._rows += 1
+            if self.is_stopped:
+                self._leave(1)
+                return
             if isinstance(row, Bad):
                 self._reject("rejected", row.message_id, row.reason, batch, index)
             elif row.message_id in self._known:
                 self._counts["skipped"] += 1
             else:
-                if self._pace is not None:
-                    self._pace.step()
                 sent = self._send(row, batch, index)
                 if sent is not None:
                     self._block.append(sent)
@@ -153,15 +165,31 @@ class Blocks:
         """Wait until every message is answered, and write down the rest."""
         self._turn()
         self._turn()
-        return Result(Account(self._rows, **self._counts), tuple(self._reasons.most_common(MOST_REASONS)))
+        reasons = tuple(self._reasons.most_common(MOST_REASONS))
+        return Result(Account(self._rows, **self._counts), reasons, self._leaves_rows)
 
     def break_off(self) -> None:
         """Something went wrong: write down what is confirmed all the same, so that it does not come twice."""
-        self._note([sent for sent in (*self._before, *self._block) if _is_confirmed(sent.delivery)])
+        self._note_confirmed()
+
+    def _leave(self, rows: int) -> None:
+        """Leave rows to the next run, as if they had not been read."""
+        self._rows -= rows
+        self._leaves_rows = True
+
+    def _rest(self, seconds: float) -> None:
+        """Sleep until the next message may go, which may be long; hear meanwhile who asks for an end, and write things down."""
+        left_s = seconds
+        while left_s > _LONGEST_REST_S and not self.is_stopped:
+            time.sleep(_LONGEST_REST_S)
+            left_s -= _LONGEST_REST_S
+            self.look_around()
+            self._note_confirmed()
+        if not self.is_stopped:
+            time.sleep(left_s)
 
     def _turn(self) -> None:
-        self._journal.check_fence()
-        self.is_stopped = self._journal.is_stopped
+        self.look_around()
         before, self._before = self._before, []
         self._settle(before)
         self._before, self._block, self._bytes = self._block, [], 0
@@ -170,8 +198,18 @@ class Blocks:
             rows.clear()
         self._put_aside = 0
 
+    def look_around(self) -> None:
+        """See whether somebody has taken over, which ends this attempt, or asks for an end."""
+        self._journal.check_fence()
+        self.is_stopped = self._journal.is_stopped
+
     def _send(self, row: Row, batch: pa.RecordBatch, index: int) -> _Sent | None:
-        """Hand a message over; None where its row is put aside instead."""
+        """Hand a message over when it may go; None where its row is put aside instead, or left to the next run."""
+        if self._pace is not None:
+            self._pace.step()
+            if self.is_stopped:
+                self._leave(1)
+                return None
         now_ms = self._clock()
         try:
             way, due_ms = self._choose(row, now_ms)
@@ -194,25 +232,29 @@ class Blocks:
         return _Sent(row, way, due_ms, now_ms, delivery, batch, index)
 
     def _settle(self, block: list[_Sent]) -> None:
-        """Wait for the answers to a block; where a queue is full, try again for a while."""
-        give_up, pause_s = time.monotonic() + self._assignment.full_wait_s, _FIRST_PAUSE_S
-        full = self._answers(block, is_last=False)
+        """Wait for the answers to a block; where a queue is full, try again for a while, or until it is to end."""
+        full, pause_s = self._answers(block), _FIRST_PAUSE_S
         while full:
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-            self._journal.check_fence()
+            self.look_around()
+            if self.is_stopped:
+                self._leave(len(full))
+                return
             again = [sent for each in full if (sent := self._send(each.row, each.batch, each.at))]
-            full = self._answers(again, is_last=time.monotonic() > give_up)
+            full = self._answers([sent._replace(has_waited=True) for sent in again])
 
-    def _answers(self, block: list[_Sent], *, is_last: bool) -> list[_Sent]:
-        """Write down what is confirmed; gives what was refused because a queue is full, unless this is the last try."""
-        confirmed, full = [], []
+    def _answers(self, block: list[_Sent]) -> list[_Sent]:
+        """Write down what is confirmed; gives what was refused because a queue is full, if it is to be tried again."""
+        confirmed, full, now_s = [], [], time.monotonic()
         trouble: BaseException | None = None
         for sent in block:
             match error := sent.delivery.exception():
                 case None:
                     confirmed.append(sent)
-                case Nacked() if not is_last:
+                    if self._patience.is_tried:
+                        self._patience.took(sent.queue, has_waited=sent.has_waited)
+                case Nacked() if not self._patience.is_over(sent.queue, now_s):
                     full.append(sent)
                 case Nacked() | TooLarge():
                     self._reject("nacked", error.message_id, error.what, sent.batch, sent.at)
@@ -223,7 +265,15 @@ class Blocks:
         self._note(confirmed)
         if trouble is not None:
             raise trouble
+        self._patience.wait_for({sent.queue for sent in full})
         return full
+
+    def _note_confirmed(self) -> None:
+        """Write down what is confirmed so far, and wait for the rest alone."""
+        for block in (self._before, self._block):
+            is_confirmed = [_is_confirmed(sent.delivery) for sent in block]  # Asked once: answers come all the while.
+            self._note([sent for sent, is_so in zip(block, is_confirmed, strict=True) if is_so])
+            block[:] = [sent for sent, is_so in zip(block, is_confirmed, strict=True) if not is_so]
 
     def _note(self, confirmed: list[_Sent]) -> None:
         self._counts["confirmed"] += len(confirmed)

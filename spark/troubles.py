@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from delayctl.spark.disclosure import without_logins
 from delayctl.topology.errors import BadOption, DelayctlError
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -57,6 +58,20 @@ def telling() -> Iterator[None]:
         raise told(error) from error
 
 
+@contextmanager
+def noting(troubles: list[tuple[str, str | None]]) -> Iterator[None]:
+    """Write an error down, what and how to fix it, instead of letting it end everything."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        found = told(error)
+        troubles.append((found.what, found.fix))
+    except DelayctlError as error:
+        troubles.append((error.what, error.fix))
+    except Exception as error:  # Whatever it is, what was done must be told.
+        troubles.append((f"{type(error).__name__}: {error}", None))
+
+
 def _text(error: Exception) -> str:
     if isinstance(error, PySparkException):
         return (error.getMessage() or str(error)).strip().removeprefix("[None] ")
@@ -89,4 +104,4 @@ def _cause(lines: list[str]) -> str:
 
 
 def _without_state(text: str) -> str:
-    return _CONDITION.sub("", _CLASS.sub("", text.partition(" SQLSTATE:")[0]))
+    return without_logins(_CONDITION.sub("", _CLASS.sub("", text.partition(" SQLSTATE:")[0])))

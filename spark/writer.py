@@ -12,7 +12,7 @@ from delayctl.publishers.clock import epoch_ms
 from delayctl.spark.account import Account, total
 from delayctl.spark.choose import Chooser
 from delayctl.spark.columns import check_columns
-from delayctl.spark.folder import Folder
+from delayctl.spark.folder import Folder, absolute
 from delayctl.spark.journal import LATER, REJECTS, Journal, Place
 from delayctl.spark.options import Options
 from delayctl.spark.put_aside import Written, keep_only, remove
@@ -59,7 +59,7 @@ class Writing:
         assignment = Assignment(
             options.brokers, options.ways, columns, options.rounding, options.window, options.full_wait.ms / 1000
         )
-        folders = {table: uri for table, uri in ((REJECTS, options.rejects), (LATER, options.later)) if uri}
+        folders = {table: absolute(uri) for table, uri in ((REJECTS, options.rejects), (LATER, options.later)) if uri}
         _opened(folders)  # Better to fail here than on every executor.
         # Two writes that begin in the same millisecond must not take each other's rows for their own.
         return cls(assignment, epoch_ms() * _CHANCE + secrets.randbelow(_CHANCE), folders)
@@ -91,8 +91,20 @@ class Writing:
                 f"{plural(account.refused, 'row')} of {account.rows:,} refused, the others are sent: {_reasons(found)}",
                 fix="correct them and write them alone, or have such rows kept: option rejects=FOLDER",
             )
-        self._keep([written for message in found for written in message.written], found)
+        kept = [written for message in found for written in message.written]
+        self._check_shared(kept)
+        self._keep(kept, found)
         return account
+
+    def _check_shared(self, kept: Collection[Written]) -> None:
+        """Make sure that what executors put aside is where the driver, and whoever looks there, finds it."""
+        folders = _opened(self.folders)
+        there = {(table, part) for table in {table for table, _ in kept} for part in folders[table].parts(table)}
+        if lost := sorted({table for table, part in kept if (table, part) not in there}):
+            raise DelayctlError(
+                f"executors do not see the folder of the driver: {self.folders[lost[0]]}",
+                fix="write the rows again, with a folder that the driver and all executors share: s3://bucket/orders, NFS, …",
+            )
 
     def give_up(self, messages: Messages) -> Account:
         """Remove what was put aside; says what is sent all the same."""

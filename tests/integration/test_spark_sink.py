@@ -119,7 +119,7 @@ def test_rows_due_beyond_the_longest_level_are_kept_for_a_later_run(shop: Shop, 
     """With when they are due and all that they were; what is due in time is sent."""
     far = "if(id < 4, timestamp'2020-01-01 00:00:00 UTC', timestamp'2999-01-01 00:00:00 UTC') as due_at"
 
-    shop.write(shop.orders(6, far), beyond="later", later=str(tmp_path / "aside"))
+    shop.write(shop.orders(6, far), beyond="later", later=str(tmp_path / "aside"), rejects=str(tmp_path / "aside"))
 
     assert len(take_all(shop.rabbit, "target")) == 4
     later = shop.spark.read.parquet(str(tmp_path / "aside/later")).orderBy("message_id").collect()

@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from delayctl.cli import backfill_inputs
+from delayctl.cli.backfill import _code
 from delayctl.cli.backfill_bar import bar_text
 from delayctl.cli.backfill_inputs import default_checkpoint, job_from, rate_from
 from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text
@@ -33,7 +35,7 @@ ESTIMATE = Estimate(
     1_000_000,
     40_000,
     2_500,
-    {"due_at is null": 31, "another row has the same key, and is due no later": 4},
+    {"due_at is null": 31, "another row has the same key, and comes first": 4},
     0,
     LEVELS,
     {NOON: 600_000, NOON + HOUR_MS: 390_000, NOON + 2 * HOUR_MS: 10_000},
@@ -94,6 +96,26 @@ def test_what_would_be_done(name: str, found: Estimate, scene: Scene) -> None:
 def test_what_was_done(name: str, done: Outcome) -> None:
     """The whole text."""
     check_golden(f"backfill_{name}.txt", outcome_text(done, 100, SCENE) + "\n")
+
+
+ODD = (("odd", None),)
+
+
+@pytest.mark.parametrize(
+    ("done", "code"),
+    [
+        (DONE, 3),  # Some rows were refused.
+        (replace(DONE, account=Account(rows=3, confirmed=3)), 0),
+        (replace(DONE, account=Account(), is_stopped=True), 3),
+        (replace(DONE, account=Account(), errors=ODD), 3),
+        (replace(DONE, account=Account(), errors=ODD, in_ledger=0), 1),
+        (replace(DONE, account=Account(), errors=ODD, in_ledger=0, is_stopped=True), 3),
+    ],
+    ids=["refused", "done", "stopped", "failed", "failed at once", "killed at once"],
+)
+def test_the_code_says_whether_anything_was_sent(done: Outcome, code: int) -> None:
+    """What was killed may have sent something that nobody wrote down."""
+    assert _code(done) == code
 
 
 def test_the_same_for_programs() -> None:
@@ -170,6 +192,19 @@ def test_the_checkpoint_is_the_jobs_own() -> None:
     assert default_checkpoint(job_from(OPTIONS, "amqp://a:5672 / exit")) == names[0]
     assert len(set(names)) == 3
     assert all(name.startswith("backfill-") and len(name) == 19 for name in names)
+
+
+def test_the_checkpoint_that_an_earlier_release_named_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was named by options as they are; the same command has to go on there, and not to send everything anew."""
+    monkeypatch.chdir(tmp_path)
+    job = job_from({**OPTIONS, "source_options": ("someOption=x",)}, "amqp://a:5672 / exit")
+    name = default_checkpoint(job)
+    former = "backfill-23fde32222"
+    Path(former).mkdir()
+
+    assert (name != former, default_checkpoint(job)) == (True, former)
 
 
 def test_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:

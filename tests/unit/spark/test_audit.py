@@ -189,6 +189,15 @@ CASES = {
     "twice in the ledger": Case(
         [sent("t", level="5m", due=5 * MINUTE), sent("t")], [came("t")], _IN, 10, {"level": "1m", "rows": 2}
     ),
+    "sent by a task that was killed, and again": Case(
+        [sent("y", due=20 * MINUTE)],
+        [came("y"), came("y", 20 * MINUTE)],
+        _IN | {"duplicated", "before_due"},
+        -19 * MINUTE + 10,
+    ),
+    "confirmed twice, and early": Case(
+        [sent("z"), sent("z")], [came("z", 5), came("z")], _IN | {"duplicated", "early", "before_due"}, 5 - MINUTE
+    ),
     "drained": Case([sent("u")], [came("u", 20 * MINUTE, drained=True)], {"sent", "delivered"}),
     "drained too early": Case([sent("v")], [came("v", 1, drained=True)], {"sent", "delivered", "early", "before_due"}),
     "consumed and drained": Case([sent("w")], [came("w"), came("w", HOUR, queue="dlq", drained=True)], _IN, 10),

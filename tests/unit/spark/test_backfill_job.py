@@ -15,6 +15,7 @@ from delayctl.spark.backfill_job import (
 )
 from delayctl.spark.backfill_plan import look_ahead
 from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON
+from delayctl.spark.due_order import due_order
 from delayctl.spark.estimate import Estimate, LevelForecast, Room
 from delayctl.spark.origin import origin_from
 from delayctl.spark.rows import Bad, Row, read_rows
@@ -72,7 +73,8 @@ def test_a_description_is_all_that_makes_a_job() -> None:
         "source_options": {"dbtable": "orders"},
         "key": ["a", "b"],
         "id_prefix": "",
-        "routing_key": "country",
+        "routing_key": None,
+        "routing_key_column": "country",
         "due": None,
         "delay": "wait",
         "level": None,
@@ -144,7 +146,7 @@ def test_a_text_that_is_no_time_rejects_its_row_alone(spark: SparkSession) -> No
     )
 
     messages, columns = messages_of(table, job())
-    (batch,) = first_of_each_key(messages).orderBy(ID).toArrow().combine_chunks().to_batches()
+    (batch,) = first_of_each_key(messages, WAYS).orderBy(ID).toArrow().combine_chunks().to_batches()
 
     assert [type(row) for row in read_rows(batch, columns)] == [Row, Bad, Bad]
     assert [row.reason for row in read_rows(batch, columns) if isinstance(row, Bad)] == ["due_at is null"] * 2
@@ -184,14 +186,85 @@ def test_of_rows_with_the_same_key_the_first_due_is_sent(spark: SparkSession) ->
 
     messages, _ = messages_of(table, job(body="text"))
 
-    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages).collect()}
+    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages, WAYS).collect()}
     assert found == {"a": None, "b": SAME_KEY, "c": SAME_KEY, "d": None, "e": None, "f": None}
+
+
+@pytest.mark.parametrize("bad", ["'1m' AS wait, CAST(NULL AS string) AS text", "CAST(NULL AS string) AS wait, 'a' AS text",
+                                 "'soon' AS wait, 'a' AS text", "'' AS wait, 'a' AS text"])  # fmt: skip
+@pytest.mark.parametrize("how", ["delay", "level"])
+def test_a_row_that_cannot_be_sent_keeps_no_other_from_being_sent(spark: SparkSession, how: str, bad: str) -> None:
+    """Of rows with the same key bad ones come last, whatever is wrong with them."""
+    table = spark.sql(f"SELECT 1 AS order_id, '1h' AS wait, 'good' AS text UNION ALL SELECT 1, {bad}")
+
+    messages, _ = messages_of(table, job(due=None, body="text", **{how: "wait"}))
+
+    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages, WAYS).collect()}
+    assert found["good"] is None
+    assert sorted(found.values(), key=str) == [None, SAME_KEY]
+
+
+def test_a_row_without_a_due_time_keeps_no_other_from_being_sent(spark: SparkSession) -> None:
+    """It is the other that is sent."""
+    table = spark.createDataFrame([(1, None, "bad"), (1, NOW, "good")], "order_id int, pay_by timestamp, text string")
+
+    messages, _ = messages_of(table, job(body="text"))
+
+    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages, WAYS).collect()}
+    assert found == {"good": None, "bad": SAME_KEY}
+
+
+@pytest.mark.parametrize(
+    ("how", "waits"), [("delay", ("2m", "10m")), ("delay", ("59s", "1m")), ("level", ("1m", "1h"))]
+)
+def test_the_first_due_is_the_one_that_waits_least(spark: SparkSession, how: str, waits: tuple[str, str]) -> None:
+    """Not the one that comes first in the alphabet."""
+    table = spark.createDataFrame([(1, wait) for wait in waits], "order_id int, wait string")
+
+    messages, _ = messages_of(table, job(due=None, body="wait", **{how: "wait"}))
+
+    found = {row[BODY]: row[REASON] for row in first_of_each_key(messages, WAYS).collect()}
+    assert found == {waits[0]: None, waits[1]: SAME_KEY}
+
+
+def test_delays_are_ordered_by_what_they_are_read_as(spark: SparkSession) -> None:
+    """The column of Spark and Duration agree on what a delay is, and how long it is."""
+    texts = [
+        "1d2h3m4s5ms",
+        "90s",
+        "1m30s",
+        "5ms",
+        "0s",
+        "12",
+        "",
+        "s",
+        "1m1m",
+        "1s1m",
+        " 1s",
+        "1s\n",
+        "1S",
+        "-1s",
+        "٣s",
+    ]
+    table = spark.createDataFrame([(text,) for text in texts], "delay string")
+
+    found = [row[0] for row in table.select(due_order(table, WAYS)).collect()]
+
+    assert found == [length(text) for text in texts]
+
+
+def length(text: str) -> float | None:
+    """How long a delay is in milliseconds; None where it is none."""
+    try:
+        return Duration.parse(text).ms
+    except ValueError:
+        return None
 
 
 def foretold(messages: DataFrame) -> Estimate:
     """What is foretold of them at NOW, with the levels 1m and 1h."""
     rooms = [Room("1m", 1, 10), Room("1h", 2, 5)]
-    return look_ahead(first_of_each_key(messages), 9, WAYS, rooms, rounding="up", now_ms=NOW_MS, rate=None)
+    return look_ahead(first_of_each_key(messages, WAYS), 9, WAYS, rooms, rounding="up", now_ms=NOW_MS, rate=None)
 
 
 def test_what_is_foretold_by_due_time(spark: SparkSession) -> None:
@@ -220,6 +293,11 @@ def test_what_is_foretold_by_due_time(spark: SparkSession) -> None:
         ({"level": "if(order_id = 0, '1w', '1h')"}, (2, [0, 2], {"there is no level '1w'": 1})),
         ({"delay": "concat(order_id, 'm')"}, (3, [1, 1], {})),
         ({"delay": "make_dt_interval(0, 0, int(order_id), 0.5)"}, (3, [1, 2], {})),
+        ({"delay": "if(order_id = 0, INTERVAL '1' MINUTE, INTERVAL '3' MINUTE)"}, (3, [1, 2], {})),
+        ({"delay": "INTERVAL '1' HOUR"}, (3, [0, 3], {})),
+        ({"delay": "INTERVAL '20' SECOND"}, (3, [3, 0], {})),
+        ({"delay": "INTERVAL '0' DAY"}, (3, [0, 0], {})),
+        ({"delay": "INTERVAL '00:59' HOUR TO MINUTE"}, (3, [0, 3], {})),
         ({"delay": "if(order_id = 0, null, '1m')"}, (2, [2, 0], {"delay is null": 1})),
     ],
 )

@@ -1,6 +1,7 @@
 """The checkpoint folder of a backfill."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.checkpoint import Checkpoint, check_shared
 from delayctl.spark.folder import Folder, Part
 from delayctl.spark.journal import LATER, LEDGER, REJECTS, SCHEMAS
-from delayctl.spark.origin import Origin
+from delayctl.spark.origin import Origin, origin_from
 from delayctl.spark.outcome import Outcome
 from delayctl.topology.errors import DelayctlError
+from pyspark.sql import SparkSession
 
 JOB = BackfillJob(Origin("parquet", "orders"), ("order_id",), "key", due="pay_by", target="amqp://a:5672 / exit")
 
@@ -43,6 +45,84 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
         checkpoint.check(other)
 
     assert error.value.where == str(tmp_path)
+
+
+def test_a_key_and_a_column_of_that_name_are_two_jobs(tmp_path: Path) -> None:
+    """An earlier release wrote both down alike; its folders are known again."""
+    by_column = replace(JOB, routing_key=None, routing_key_column="key")
+    formerly = tmp_path / "formerly"
+    Checkpoint(str(tmp_path)).begin(JOB)
+    Checkpoint(str(formerly)).begin(JOB)
+    (formerly / "job.json").write_text(json.dumps(by_column.former_descriptions()[-1]))
+
+    with pytest.raises(DelayctlError, match="belongs to a job with another routing_key_column\n"):
+        Checkpoint(str(tmp_path)).check(by_column)
+    Checkpoint(str(formerly)).check(by_column)
+
+
+def test_the_name_of_a_folder_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would read the ledger of a neighbour, and what is in this one would be sent again."""
+    for name in ("a1", "a[1]", "a{1,2}*?"):
+        Folder(str(tmp_path / name)).write_part(LEDGER, Part(1, 0, 0, 0, 1), [{"message_id": name}], SCHEMAS[LEDGER])
+
+    for name in ("a1", "a[1]", "a{1,2}*?"):
+        ledger = Checkpoint(str(tmp_path / name)).ledger(spark)
+        assert ledger is not None
+        assert [row.message_id for row in ledger.collect()] == [name]
+
+
+SECRETIVE = replace(
+    JOB,
+    origin=origin_from("jdbc:mysql://reader:x@hunter2@db/shop", ["dbtable=t", "password=p", "initStatement=hunter2"]),
+)
+
+
+def test_no_secret_is_written_down(tmp_path: Path) -> None:
+    """Whatever the name of the option that holds it, and whatever it has in it."""
+    Checkpoint(str(tmp_path)).begin(SECRETIVE)
+
+    assert "hunter2" not in (tmp_path / "job.json").read_text()
+
+
+# As releases wrote it down, the oldest first.
+FORMER = (
+    {"source": "jdbc:mysql://hunter2@db/shop", "source_options": {"dbtable": "t", "initStatement": "hunter2"}},
+    {"source": "jdbc:mysql://db/shop", "source_options": {"dbtable": "t", "initStatement": "digest 3599cb26"}},
+)
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_a_folder_of_an_earlier_release_is_known_again(tmp_path: Path, former: dict[str, object]) -> None:
+    """Another value is another job, as ever."""
+    (tmp_path / "job.json").write_text(json.dumps({**SECRETIVE.former_descriptions()[0], **former}))
+    other = replace(SECRETIVE, origin=origin_from("jdbc:mysql://reader:x@hunter2@db/shop", ["dbtable=u"]))
+    checkpoint = Checkpoint(str(tmp_path))
+
+    with pytest.raises(DelayctlError, match="belongs to a job with another source_options"):
+        checkpoint.check(other)
+    checkpoint.check(SECRETIVE)
+
+
+def test_what_a_driver_reads_in_a_way_of_its_own_is_known_again(tmp_path: Path) -> None:
+    """An earlier release took such a password for a part of the place, and wrote it down."""
+    text = "jdbc:sqlserver://db;password={x;hunter2};databaseName=shop"
+    former = {"source": "jdbc:sqlserver://db;hunter2};databaseName=shop", "source_options": {}}
+    job = replace(JOB, origin=origin_from(text, []))
+    (tmp_path / "job.json").write_text(json.dumps({**job.former_descriptions()[0], **former}))
+
+    Checkpoint(str(tmp_path)).check(job)
+
+    assert "hunter2" not in (tmp_path / "job.json").read_text()
+
+
+def test_secrets_that_an_earlier_release_wrote_down_go_at_the_first_look(tmp_path: Path) -> None:
+    """No run has to begin: a job that is finished, and a dry run, come no further."""
+    (tmp_path / "job.json").write_text(json.dumps({**SECRETIVE.former_descriptions()[0], **FORMER[0]}))
+
+    Checkpoint(str(tmp_path)).check(SECRETIVE)
+
+    assert json.loads((tmp_path / "job.json").read_text()) == SECRETIVE.description()
+    assert "hunter2" not in (tmp_path / "job.json").read_text()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"'])

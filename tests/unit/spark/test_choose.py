@@ -67,12 +67,13 @@ def test_beyond_the_longest_level_there_is_no_way(waits: dict[str, Any], roundin
     )
 
 
-def test_a_text_that_is_no_delay_is_repeated() -> None:
-    """The error has the text in it, and how to write one."""
+@pytest.mark.parametrize("text", ["soon", ""])
+def test_a_text_that_is_no_delay_is_repeated(text: str) -> None:
+    """The error has the text in it, and how to write one; an empty one is none either."""
     with pytest.raises(NoSuchDelay) as caught:
-        chosen(delay="soon")
+        chosen(delay=text)
 
-    assert str(caught.value) == "Error: 'soon' is not a delay\n  fix: write it as 500ms, 10s, 1m30s, 2h or 1d"
+    assert str(caught.value) == f"Error: '{text}' is not a delay\n  fix: write it as 500ms, 10s, 1m30s, 2h or 1d"
 
 
 def test_an_unknown_level_is_named_with_the_known_ones() -> None:

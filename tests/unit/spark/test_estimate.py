@@ -72,6 +72,21 @@ def test_faster_it_overflows() -> None:
     assert found.overflowing[0].overflow == 250
 
 
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        (Slice(3_000_000, delay="10m"), Slice(500, delay="2m")),
+        (Slice(3_000_000, delay=10 * MINUTE), Slice(500, delay=2 * MINUTE)),
+        (Slice(3_000_000, level="10m"), Slice(500, level="2m")),
+    ],
+)
+def test_rows_are_played_in_the_order_in_which_they_are_sent(long: Slice, short: Slice) -> None:
+    """The shortest delay first, not the first by its text: the level of two minutes is not yet empty then."""
+    found = estimate([long, short], [Room("2m", 900, 1_000)], chooser("up", "2m", "10m"), now_ms=NOW, rate=10_000)
+
+    assert found.overflowing == (LevelForecast(Room("2m", 900, 1_000), 500, 1_400),)
+
+
 def test_those_of_today_leave_too() -> None:
     """After a minute nothing of them is left."""
     found = estimate([Slice(6_000, level="1m")], [Room("1m", 5_000, 10_000)], chooser(), now_ms=NOW, rate=10)

@@ -84,6 +84,11 @@ def test_names_are_read_in_any_case_and_sparks_own_are_left_alone(file: str) -> 
             {"beyond": "later"},
             "Error: beyond=later and the folder for such rows go together\n  fix: give both: beyond=later, later=FOLDER",
         ),
+        (
+            {"beyond": "later", "later": "x"},
+            "Error: a folder for rows that are due later, and none for bad ones: a bad row fails the write, and nothing is "
+            "kept then\n  fix: give rejects=FOLDER too; it may be the same",
+        ),
         ({"window": "0"}, "Error: window is '0'\n  fix: give a whole number from 1 on"),
         ({"window": "many"}, "Error: window is 'many'\n  fix: give a whole number from 1 on"),
         ({"values": "level: 1m"}, 'Error: the option values is not JSON\n  fix: write a JSON object: {"region": "eu"}'),

@@ -206,3 +206,27 @@ def test_what_json_has_no_form_for_is_text(value: object, text: str) -> None:
     """What comes out can be read by every JSON parser, strict ones too."""
     assert to_json(value) == text
     json.loads(text, parse_constant=pytest.fail)
+
+
+ZONES = ["GMT+8", "PST", "Z", "Asia/Tokyo", "+08:00", "UTC"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_times_are_in_utc_whatever_spark_calls_the_zone_of_its_session(zone: str) -> None:
+    """Java knows zones that Python does not; times within lists, structs and maps are no exception."""
+    time = pa.timestamp("us", zone)
+    inside = {
+        "list": pa.array([[MOMENT, None]], pa.list_(time)),
+        "struct": pa.array([{"at": [MOMENT]}], pa.struct([("at", pa.list_(time))])),
+        "map": pa.array([[("at", MOMENT)]], pa.map_(pa.string(), time)),
+    }
+    content = {"message_id": ["1"], "at": pa.array([MOMENT], time), **inside}
+
+    (found,) = read(content, json=("at", *inside), routing_key="k", delay="1m")
+
+    moment = "2026-11-16T12:00:00.123Z"
+    assert isinstance(found, Row)
+    assert json.loads(found.body) == {
+        "at": moment, "list": [moment, None], "struct": {"at": [moment]}, "map": {"at": moment},
+    }  # fmt: skip
+    assert json.loads(row_json(pa.record_batch(content), 0))["struct"] == {"at": [moment]}

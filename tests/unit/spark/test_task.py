@@ -2,7 +2,7 @@
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from delayctl.spark import task
 from delayctl.spark.account import Account
 from delayctl.spark.columns import Columns
 from delayctl.spark.folder import Folder
-from delayctl.spark.journal import LATER, LEDGER, REJECTS, Journal, Place
+from delayctl.spark.journal import LATER, LEDGER, REJECTS, Fenced, Journal, Place
+from delayctl.spark.pace import Pace
 from delayctl.spark.task import Assignment, Blocks, Result, publish_rows
 from delayctl.testing import SimulatedBroker
 from delayctl.topology.errors import Unreachable
 from delayctl.topology.parse import read_spec
+from delayctl.topology.spec import Spec
 
 from testbed.wait import until
 
@@ -51,10 +53,10 @@ def batch(*ids: str, **columns: Any) -> pa.RecordBatch:
     return pa.record_batch({**parts, **columns})
 
 
-def assigned(broker: SimulatedBroker, columns: Columns = COLUMNS, **options: Any) -> Assignment:
+def assigned(broker: SimulatedBroker, columns: Columns = COLUMNS, *, spec: Spec = SPEC, **options: Any) -> Assignment:
     """What a task on this broker is told."""
     brokers = brokers_at(broker.url)
-    _, ways = known_ways(SPEC, {}, "", brokers)
+    _, ways = known_ways(spec, {}, "", brokers)
     return Assignment(tuple(brokers), ways, columns, **options)
 
 
@@ -127,6 +129,17 @@ def test_what_amqp_has_no_room_for_is_a_bad_row(broker: SimulatedBroker, tmp_pat
     assert result.account == Account(rows=2, confirmed=1, rejected=1)
     ((reason,),) = table(tmp_path, REJECTS, "reason")
     assert reason.startswith("the message can't be sent: ")
+
+
+def test_headers_that_amqp_has_no_names_for_are_a_bad_row(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """A map within the map of headers may have numbers for keys; its row is refused, and no other."""
+    kind = pa.map_(pa.string(), pa.map_(pa.int32(), pa.string()))
+    rows = batch("1", "2", headers=pa.array([[("h", [(1, "x")])], None], kind))
+
+    result = publish_rows([rows], assigned(broker, Columns(COLUMNS.present | {"headers"})), journal(tmp_path))
+
+    assert result.account == Account(rows=2, confirmed=1, rejected=1)
+    assert table(tmp_path, REJECTS, "message_id", "reason") == [("1", "the message can't be sent: 1 is no text")]
 
 
 DUE = Columns(frozenset({"message_id", "body", "routing_key", "due_at"}))
@@ -237,6 +250,170 @@ def test_what_stays_refused_is_given_up(broker: SimulatedBroker, tmp_path: Path)
     assert ids_at(broker, "1h") == ["1", "2", "3"]
     assert [row[0] for row in table(tmp_path, REJECTS, "message_id")] == ["4", "5"]
     assert table(tmp_path, LEDGER, "message_id") == [("1",), ("2",), ("3",)]
+
+
+class PassingTime:
+    """A time that passes when somebody sleeps, and at once."""
+
+    def __init__(self, on_sleep: Callable[[], object] = bool) -> None:
+        self._on_sleep = on_sleep
+        self.slept_s = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.slept_s += seconds
+        self._on_sleep()
+
+    def monotonic(self) -> float:
+        """So much has passed."""
+        return self.slept_s
+
+
+def test_a_queue_that_stays_full_is_waited_for_once(
+    broker: SimulatedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many blocks there are: none begins to wait anew before the queue has taken something."""
+    passing = PassingTime()
+    monkeypatch.setattr(task, "time", passing)
+    rows = batch(*map(str, range(23)), delay=["1h", "1m"] * 11 + ["1h"])
+
+    result = publish_rows([rows], assigned(broker, window=2, full_wait_s=60), journal(tmp_path))
+
+    assert result.account == Account(rows=23, confirmed=14, nacked=9)
+    assert 60 < passing.slept_s < 70
+
+
+MANY_QUEUES = """
+version: 1
+delay:
+  levels: {1m: {}, 1h: {max_length: 80, overflow: reject-publish, shards: 2}}
+  any: {unit: 1s, steps: 12, max_length: 20, overflow: reject-publish}
+queues: {full: {arguments: {x-max-length: 2, x-overflow: reject-publish}}, work: {}}
+routes: [{key: k, delay: 1m, to: work}, {key: full, delay: 1m, to: full}]
+"""
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"delay": ["10s"] * 21 + ["30m", "10s"] * 10},
+        {"delay": ["0s"] * 41, "routing_key": ["full", *["full", "k"] * 20]},
+        {"delay": ["1h"] * 41},
+    ],
+    ids=["a step of the ladder", "a queue behind the exit", "a shard"],
+)
+def test_a_queue_that_stays_full_is_waited_for_once_whatever_others_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[str]]
+) -> None:
+    """Also where they share an exchange with it."""
+    passing = PassingTime()
+    monkeypatch.setattr(task, "time", passing)
+    spec = read_spec(MANY_QUEUES, {}, file="topology.yaml")
+
+    with SimulatedBroker(spec) as broker:
+        for _ in range(40):
+            broker.publish("x", exchange="", key="delay.1h.1.queue")
+        told = assigned(broker, spec=spec, window=2, full_wait_s=60)
+        account = publish_rows([batch(*map(str, range(41)), **columns)], told, journal(tmp_path)).account
+
+    assert (account.rows, account.confirmed + account.nacked) == (41, 41)
+    assert min(account.confirmed, account.nacked) > 10
+    assert 60 < passing.slept_s < 70
+
+
+def stop(path: Path) -> None:
+    """Ask the first run to come to an end."""
+    Folder(str(path)).write_json("runs/0001.stop", {})
+
+
+def fenced(path: Path) -> Journal:
+    """The journal of a run that can be stopped."""
+    return Journal(dict.fromkeys((LEDGER, REJECTS, LATER), Folder(str(path))), FIRST, is_fenced=True)
+
+
+def test_a_slow_task_hears_a_stop_and_writes_down_what_is_confirmed_while_it_rests(
+    broker: SimulatedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At one message in eight minutes, both would wait for minutes; what was next is left to the next run."""
+    written: list[int] = []
+
+    def look() -> None:
+        until(lambda: len(broker.waiting("1m")) == 1, 10)
+        written.append(len(table(tmp_path, LEDGER, "message_id")))
+        if passing.slept_s >= 5:
+            stop(tmp_path)
+
+    passing = PassingTime(look)
+    monkeypatch.setattr(task, "time", passing)
+
+    result = publish_rows([batch("1", "2", "3")], assigned(broker, rate=1 / 480), fenced(tmp_path))
+
+    assert result == Result(Account(rows=1, confirmed=1), leaves_rows=True)
+    assert (written[-1], ids_at(broker, "1m"), passing.slept_s) == (1, ["1"], 5)
+
+
+def test_a_stop_that_came_before_the_task_began_is_heard(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """Spark may have sorted for minutes; not a block is sent."""
+    stop(tmp_path)
+
+    result = publish_rows([batch("1", "2")], assigned(broker), fenced(tmp_path))
+
+    assert result == Result(Account(), leaves_rows=True)
+    assert ids_at(broker, "1m") == []
+
+
+def test_a_task_of_a_run_that_is_over_sends_nothing(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """Spark begins it again and again, and each attempt would send a block."""
+    Folder(str(tmp_path)).write_json("runs/0002.json", {})
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield batch("1")
+        until(lambda: ids_at(broker, "1m") == ["1"], 10)
+
+    with pytest.raises(Fenced):
+        publish_rows(rows(), assigned(broker), fenced(tmp_path))
+
+    assert ids_at(broker, "1m") == []
+
+
+def test_a_stop_that_comes_when_all_is_sent_leaves_nothing(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """Such a run has gone through."""
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield batch("1", "2")
+        stop(tmp_path)
+
+    result = publish_rows(rows(), assigned(broker), fenced(tmp_path))
+
+    assert result == Result(Account(rows=2, confirmed=2), leaves_rows=False)
+
+
+def test_a_stop_is_heard_while_a_queue_is_full(
+    broker: SimulatedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no room is left to the next run, as if it had not been read."""
+    passing = PassingTime(lambda: stop(tmp_path))
+    monkeypatch.setattr(task, "time", passing)
+    rows = batch(*map(str, range(9)), delay=["1h"] * 9)
+
+    result = publish_rows([rows], assigned(broker, window=2), fenced(tmp_path))
+
+    assert result == Result(Account(rows=3, confirmed=3), leaves_rows=True)
+    assert table(tmp_path, REJECTS, "message_id") == []
+    assert passing.slept_s < 1
+
+
+def test_what_is_sent_again_keeps_to_the_rate(
+    broker: SimulatedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that was refused is one more message."""
+    steps: list[int] = []
+    monkeypatch.setattr(Pace, "step", lambda _pace: steps.append(1))
+    broker.refuse_publishes(2)
+
+    result = publish_rows([batch("1", "2", "3")], assigned(broker, rate=1000.0), journal(tmp_path))
+
+    assert (result, len(steps)) == (Result(Account(rows=3, confirmed=3)), 5)
 
 
 def test_nobody_to_connect_to_is_an_error(tmp_path: Path) -> None:

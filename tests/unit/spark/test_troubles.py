@@ -77,6 +77,14 @@ def shape(error: DelayctlError) -> tuple[type, str, str | None]:
             ),
         ),
         (
+            PySparkException("Encountered error while reading file https://u:geheim@host/x.csv?v=1&sig=geheim&b=2."),
+            (
+                DelayctlError,
+                "Spark: Encountered error while reading file https://host/x.csv?v=1&&b=2.",
+                "look at the executors' logs, and run it again: it goes on where it stopped",
+            ),
+        ),
+        (
             RuntimeError(),
             (
                 DelayctlError,

@@ -8,12 +8,15 @@ from delayctl.spark.account import Account, DoesNotAddUp
 from delayctl.spark.columns import Columns
 from delayctl.spark.folder import Folder, Part
 from delayctl.spark.journal import REJECTS, REJECTS_SCHEMA
+from delayctl.spark.options import Options
 from delayctl.spark.task import Assignment, Result
 from delayctl.spark.writer import Committed, RowsRefused, Writing
+from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError
 
 RUN = 7
-ASSIGNMENT = Assignment((), Ways("exit", ()), Columns(frozenset()))
+WAYS = Ways("exit", ())
+ASSIGNMENT = Assignment((), WAYS, Columns(frozenset()))
 GOOD = Committed(RUN, Result(Account(rows=3, confirmed=3)))
 BAD = Committed(RUN, Result(Account(rows=2, rejected=1, nacked=1), (("body is null", 1), ("the queue is full", 1))))
 
@@ -72,6 +75,24 @@ def test_what_a_losing_attempt_put_aside_is_removed(tmp_path: Path) -> None:
     writing(tmp_path).conclude([Committed(RUN, BAD.result, ((REJECTS, won),))])
 
     assert Folder(str(tmp_path)).parts(REJECTS) == [won, other]
+
+
+def test_rows_that_only_an_executor_can_find_fail_the_write(tmp_path: Path) -> None:
+    """Its disk is cleared when the job is over."""
+    there, elsewhere = Part(RUN, 1, 0, 0, 1), Part(RUN, 2, 0, 0, 1)
+    put_aside(tmp_path, there)
+
+    with pytest.raises(DelayctlError, match=f"executors do not see the folder of the driver: {tmp_path}"):
+        writing(tmp_path).conclude([Committed(RUN, BAD.result, ((REJECTS, there), (REJECTS, elsewhere)))])
+
+
+def test_a_path_from_here_is_the_same_folder_for_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They work elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    options = Options((), WAYS, "up", 10, Duration(0), rejects="aside")
+    made = Writing.of(options, {"message_id": "string", "body": "string", "routing_key": "string", "delay": "string"})
+
+    assert made.folders == {REJECTS: str(tmp_path / "aside")}
 
 
 def test_a_write_that_fails_leaves_nothing_aside(tmp_path: Path) -> None:
