@@ -33,7 +33,7 @@ class ConsumeMessageConcurrently:
         self._settings = settings
         self._listener = listener
         self._started = broker.clock.now
-        self._busy: set[Reader] = set()
+        self._busy: dict[Reader, None] = {}  # In order: a set of objects has one that differs from process to process.
         self._cleaning: Timer | None = None
 
     def pump(self, reader: Reader) -> None:
@@ -145,7 +145,7 @@ class ConsumeMessageConcurrently:
 
     def _hold(self, reader: Reader, messages: Sequence[MessageExt]) -> None:
         reader.held.update((message.queue_offset, message) for message in messages)
-        self._busy.add(reader)
+        self._busy[reader] = None
         self._plan_cleaning()
 
     def _plan_cleaning(self) -> None:
@@ -161,7 +161,7 @@ class ConsumeMessageConcurrently:
             if not reader.is_dropped:
                 self._clean_expired(reader)
             if reader.is_dropped or not reader.held:
-                self._busy.discard(reader)
+                del self._busy[reader]
         if self._busy:
             self._plan_cleaning()
 

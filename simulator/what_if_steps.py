@@ -15,7 +15,7 @@ ROUND_TIMES = (
 _QUICK = 20_000  # Comings and goings that take well under a second.
 _FINE = 200_000  # As many as a short wait in a long run is worth.
 _LONG = 1_000_000  # More is for runs that would be wrong otherwise.
-_MOST = 5_000_000  # More is refused.
+MOST = 5_000_000  # More is refused.
 _PER_WAIT = 20
 _FEWEST_PER_WAIT = 10  # With fewer, a wait that is rounded up to a step would fill queues that have room.
 _FEWEST_EXACT = 2  # In steps that go into every wait nothing is rounded.
@@ -29,6 +29,7 @@ class Work:
     length: int
     streams: Sequence[tuple[int, int]]  # How many arrivals, through how many queues.
     is_paced: bool = False  # Whether there are consumers that have to be looked at in every step.
+    most: int = MOST  # Comings and goings that somebody would wait for.
 
     def cost(self, step: int) -> int:
         """How many comings and goings steps of this length make."""
@@ -37,12 +38,12 @@ class Work:
 
     def is_too_much(self, step: int) -> bool:
         """Say whether nobody would want to wait for it."""
-        return self.cost(step) > _MOST
+        return self.cost(step) > self.most
 
     def longest(self, step: int) -> int:
         """About how long a run may be in steps of this length."""
         per_step = sum(queues for _, queues in self.streams) + self.is_paced
-        return _MOST // max(per_step, 1) * step
+        return self.most // max(per_step, 1) * step
 
     def step(self, waits: Sequence[int] = ()) -> int:
         """The step to take: quick, but finer where a wait is short, however much that costs."""

@@ -161,6 +161,26 @@ def test_a_listener_that_takes_longer_than_a_quarter_of_an_hour(
     assert [(d.time, d.reconsume_times) for d in broker.deliveries] == attempts
 
 
+def test_messages_that_take_too_long_are_sent_back_in_the_order_in_which_they_were_taken() -> None:
+    """In every process the same: nothing depends on where Python happens to keep an object."""
+    clock = VirtualClock()
+    broker = Broker(clock)
+    topics = [f"T{number}" for number in range(30)]
+    consumer = DefaultMQPushConsumer(broker, "G")
+    for topic in topics:
+        consumer.subscribe(topic)
+    consumer.register_message_listener(
+        lambda messages, _: CONSUME_SUCCESS if messages[0].reconsume_times else Takes(40 * MINUTE, CONSUME_SUCCESS)
+    ).start()
+    producer = DefaultMQProducer(broker)
+
+    for topic in topics:
+        producer.send(Message(topic, topic.encode()), queue_id=0)
+    clock.run()
+
+    assert [delivery.body.decode() for delivery in broker.deliveries if delivery.reconsume_times] == topics
+
+
 def test_a_slow_listener_holds_the_groups_offset() -> None:
     """What follows is consumed, and would be consumed again by a consumer that starts over."""
     clock = VirtualClock()
