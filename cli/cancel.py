@@ -18,7 +18,7 @@ from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Refused
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
-from delayctl.topology.spec import Spec
+from delayctl.topology.spec import BrokerWaits, Spec
 from delayctl.topology.wording import plural, quoted
 
 _SLACK_MS = 3_600_000
@@ -109,8 +109,14 @@ def _longest_ms(spec: Spec) -> int:
     """As long as a message can be under way: the longest wait, and all of the longest retries."""
     waits = {wait.name: wait.ttl.ms for wait in expand(spec).wholes}
     ladder = spec.ladder.unit.ms << spec.ladder.steps if spec.ladder else 0
-    retries = [sum(waits[name] for name in retry.waits) for retry in spec.retries]
-    return max([*waits.values(), ladder]) + max(retries, default=0) + _SLACK_MS
+    in_levels = [sum(waits[name] for name in retry.waits) for retry in spec.retries]
+    in_queues = [_all_ms(retry.by_broker) for retry in spec.retries if retry.by_broker]
+    return max([*waits.values(), ladder]) + max([*in_levels, *in_queues], default=0) + _SLACK_MS
+
+
+def _all_ms(waits: BrokerWaits) -> int:
+    """As long as all retries that a queue makes by itself take together."""
+    return sum(min(number * waits.step.ms, waits.longest.ms) for number in range(1, waits.most + 1))
 
 
 def _ms(text: str) -> int:

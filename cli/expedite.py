@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 from delayctl.cli import exit_codes
+from delayctl.cli.expedite_tour import Tour
 from delayctl.cli.host import Host, host_for
-from delayctl.cli.moved_views import NOT_MEANT, code_of
-from delayctl.cli.moving import Order, Result, carry_out, rate_from, result_json, result_text
+from delayctl.cli.moved_views import NOT_MEANT
+from delayctl.cli.moving import Order, Result, carry_out, raise_trouble, rate_from, result_json, result_text
 from delayctl.cli.options import (
     connection_from,
     connection_options,
@@ -56,7 +57,9 @@ Examples:
 @click.option(
     "--scan", type=click.IntRange(min=1), help="Look for --id and --key among the first so many.  [default: 10000]"
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Deliver no more than so many messages.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Deliver no more than so many messages, of all levels together."
+)
 @click.option("--rate", metavar="RATE", help="Deliver no more than this, such as 200/s.")
 @click.option("--disturb", is_flag=True, help="Look for them also where that changes the order of what waits.")
 @click.option("--dry-run", is_flag=True, help="Say what would be delivered, and leave everything in its place.")
@@ -78,19 +81,14 @@ def expedite(*, topology: str, output: str, **options: Any) -> int:
     connection, spec = connection_from(options), spec_from(topology, options)
     host, desired = host_for(connection, connection.vhost_for(spec)), expand(spec)
     search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])))
-    results = [
-        _expedite(host, queue, desired, search, taken)
-        for queue in _queues(desired, host.read(spec.prefix, unseen=UNSEEN), taken["levels"])
-        if not search.is_over()
-    ]
-    if output == "json":
-        missing = {"not_found": sorted(search.missing), "keys_not_found": sorted(search.unseen)}
-        click.echo(to_json_text({"queues": list(map(result_json, results)), **missing}))
-    else:
-        click.echo("\n".join([*map(result_text, results), *_missing(search)]))
-    return max(
-        [code_of(result.moved) for result in results] + [exit_codes.DONE if search.is_found else exit_codes.FAILED]
+    queues = _queues(desired, host.read(spec.prefix, unseen=UNSEEN), taken["levels"])
+    tour = Tour(taken["limit"])
+    tour.make(
+        queues, lambda queue: _expedite(host, queue, desired, search, taken, moved_before=tour.moved), search.is_over
     )
+    click.echo(_json(tour, search) if output == "json" else _text(tour, search))
+    raise_trouble(tour.trouble, [result.moved for result in tour.results])
+    return tour.code if tour.code != exit_codes.DONE or search.is_found else exit_codes.FAILED
 
 
 @dataclass
@@ -129,7 +127,9 @@ class _Search:
         return Onward(self.exit, came.key, f"{self.exit} with key {shorten(came.key)}", properties)
 
 
-def _expedite(host: Host, queue: str, desired: Topology, search: _Search, taken: dict[str, Any]) -> Result:
+def _expedite(
+    host: Host, queue: str, desired: Topology, search: _Search, taken: dict[str, Any], *, moved_before: int
+) -> Result:
     scan = None if taken["is_all"] else taken["scan"] or _SCAN
     given_back = returning(host, queue, {each.name: each.settings.type for each in desired.queues}.get(queue))
     if not given_back.keeps_place and not (taken["is_all"] and not taken["dry_run"]) and not taken["disturb"]:
@@ -153,6 +153,7 @@ def _expedite(host: Host, queue: str, desired: Topology, search: _Search, taken:
         is_search=bool(search.wanted.ids),
         is_over=search.is_over,
         returning=given_back,
+        moved_before=moved_before,
     )
     return carry_out(order)
 
@@ -179,6 +180,16 @@ def _queues(desired: Topology, live: Live, levels: tuple[str, ...]) -> list[str]
             what = f"there is no level {quoted(level)}{did_you_mean(level, named)}"
             raise BadOption(what, fix=f"use one of: {', '.join(named) or 'none'}")
     return list(dict.fromkeys(queue for level in levels for queue in by_name[level]))
+
+
+def _json(tour: Tour, search: _Search) -> str:
+    missing = {"not_found": sorted(search.missing), "keys_not_found": sorted(search.unseen)}
+    return to_json_text({"queues": list(map(result_json, tour.results)), "not_looked_into": tour.unvisited, **missing})
+
+
+def _text(tour: Tour, search: _Search) -> str:
+    unvisited = [f"Not looked into: {', '.join(tour.unvisited)}."] if tour.unvisited else []
+    return "\n".join([*map(result_text, tour.results), *unvisited, *_missing(search)])
 
 
 def _missing(search: _Search) -> list[str]:

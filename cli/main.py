@@ -7,51 +7,17 @@ from collections.abc import Sequence
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.groups import GroupedHelp
+from delayctl.cli.groups import COMMANDS, GroupedHelp
 from delayctl.cli.later import Later
 from delayctl.cli.output import escape_what_is_no_text
-from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError, Partly
 
 import delayctl
-
-# The module of each command, and its name there where that is another.
-_COMMANDS = {
-    "init": "offline",
-    "render": "offline",
-    "validate": "offline",
-    "schema": "offline",
-    "plan": "changes",
-    "apply": "changes",
-    "destroy": "changes",
-    "export": "export",
-    "permissions": "permissions",
-    "status": "status",
-    "watch": "watch",
-    "metrics": "metrics",
-    "verify": "verify",
-    "doctor": "doctor",
-    "import": "import_:import_",
-    "explain": "explain",
-    "graph": "graph",
-    "serve": "serve",
-    "simulate": "simulate",
-    "capacity": "capacity",
-    "publish": "publish",
-    "consume": "consume",
-    "pending": "pending",
-    "expedite": "expedite",
-    "redrive": "redrive",
-    "cancel": "cancel",
-    "audit": "audit",
-    "backfill": "backfill",
-    "spark-package": "spark_package:spark_package",
-    "completion": "completion",
-}
 
 
 @click.group(
     cls=GroupedHelp,
-    commands=Later(_COMMANDS),
+    commands=Later({name: listed.place for name, listed in COMMANDS.items()}),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="""\b
 Examples:
@@ -95,11 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_codes.FAILED
     except DelayctlError as error:
         click.echo(str(error), err=True)
-        return exit_codes.USAGE if isinstance(error, BadOption) else exit_codes.FAILED
+        return _code_of(error)
     except OSError as error:
         return _unwritable(error)
     except Exception as error:  # The last line of defence against a traceback.
         return _unforeseen(error)
+
+
+def _code_of(error: DelayctlError) -> int:
+    if isinstance(error, Partly):
+        return exit_codes.PARTLY_APPLIED
+    return exit_codes.USAGE if isinstance(error, BadOption) else exit_codes.FAILED
 
 
 def _unwritable(error: OSError) -> int:

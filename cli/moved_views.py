@@ -29,6 +29,12 @@ class Errand:
     scan: int | None = None  # To be looked at.
     is_search: bool = False  # It ends when all is found that was asked for.
     keeps_places: bool = True  # What was looked at and left is where it was.
+    moved_before: int = 0  # From other queues; the limit is of all.
+
+    def is_limit_of(self, moved: Moved) -> bool:
+        """Say whether the limit has ended it."""
+        tried = self.moved_before + moved.sent.total() + moved.failed.total()
+        return self.limit is not None and tried >= self.limit
 
 
 def moved_text(moved: Moved, errand: Errand, seconds: float) -> str:
@@ -67,15 +73,24 @@ def _kept(moved: Moved) -> Iterator[str]:
 
 
 def _remarks(moved: Moved, errand: Errand) -> Iterator[str]:
-    unseen = errand.ready - moved.seen
+    unseen = errand.ready - moved.seen - moved.withheld
     if moved.is_stopped:
-        yield f"Stopped: {plural(max(0, unseen), 'message')} not looked at. Run it again to go on."
-    elif unseen > 0 and errand.limit is not None and moved.sent.total() + moved.failed.total() >= errand.limit:
+        again = " Run it again to go on." if unseen > 0 else ""
+        yield f"Stopped: {plural(max(0, unseen), 'message')} not looked at.{again}"
+    elif unseen > 0 and errand.is_limit_of(moved):
         yield f"Not looked at: {unseen:,}, by the limit of {errand.limit:,}."
     elif unseen > 0 and errand.scan is not None and moved.seen >= errand.scan:
         yield f"Not looked at: {unseen:,}, behind the first {errand.scan:,}; --scan looks further."
     elif unseen > 0 and not errand.is_search and not (moved.failed or moved.is_worn):
         yield f"Gone meanwhile: {unseen:,}; somebody else took them, or they expired."
+    if moved.on_the_way:
+        yield (
+            f"On their way when it ended: {plural(moved.on_the_way, 'message')}. They are still in {errand.queue}, too, and may "
+            "arrive twice."
+        )
+    if moved.withheld:
+        yield f"Not given to us: {moved.withheld:,}. They are in {errand.queue}, which gives them to others, or holds them back."
+        yield "  fix: see who consumes from it (rabbitmqctl list_consumers), end that, and run it again"
     if not errand.keeps_places and (errand.is_dry or moved.left or moved.failed):
         yield (
             "What was looked at and left may be behind the others now: quorum queues of this broker do not put it back "
@@ -104,7 +119,9 @@ def moved_json(moved: Moved, errand: Errand, seconds: float) -> dict[str, Any]:
         "to": [{"place": place, "count": count} for place, count in moved.sent.most_common()],
         "left": _reasons_json(moved.left),
         "failed": _reasons_json(moved.failed),
+        "on_the_way": moved.on_the_way,
         "without_message_id": moved.without_id,
+        "not_given": moved.withheld,
         "stopped": moved.is_stopped,
         "returned_too_often": moved.is_worn,
         "seconds": round(seconds, 3),
@@ -121,7 +138,7 @@ def _shown(counts: Counter[Any]) -> list[tuple[Any, int]]:
 
 def code_of(moved: Moved) -> int:
     """0 when all that was meant was moved, 3 when some of it was, 1 when none was."""
-    trouble = moved.failed.total() + moved.left.total() - moved.left[NOT_MEANT]
+    trouble = moved.failed.total() + moved.left.total() - moved.left[NOT_MEANT] + moved.withheld
     if not trouble and not moved.is_stopped and not moved.is_worn:
         return exit_codes.DONE
-    return exit_codes.PARTLY_APPLIED if moved.sent else exit_codes.FAILED
+    return exit_codes.PARTLY_APPLIED if moved.is_any else exit_codes.FAILED

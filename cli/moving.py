@@ -1,12 +1,11 @@
 """Moving messages out of a queue, as the commands do it: connect, move, show how far it is, answer."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import click
 from delayctl.cli.backfill_bar import Bar
 from delayctl.cli.host import Host
 from delayctl.cli.moved_views import Errand, moved_json, moved_text
@@ -17,7 +16,7 @@ from delayctl.consumers.pull import Pull
 from delayctl.publishers.choice import Ways
 from delayctl.publishers.errors import NotConfirmed
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.topology.errors import BadOption, BrokerError
+from delayctl.topology.errors import BadOption, DelayctlError, Partly
 from delayctl.topology.rate import Rate
 
 
@@ -38,24 +37,41 @@ class Order:
     is_search: bool = False  # It ends when `is_over` says that all is found.
     is_over: Callable[[], bool] = lambda: False
     returning: Returning | None = None  # Where it is known already.
-    tell: Callable[[str], None] = lambda text: click.echo(text, err=True)  # Hears what was done before trouble came.
+    moved_before: int = 0  # By the same command, from other queues: the limit is of all.
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of an order."""
+    """What became of an order, and what broke it off."""
 
     moved: Moved
     errand: Errand
     seconds: float
+    trouble: DelayctlError | None = None
 
 
 def carry_out(order: Order) -> Result:
-    """Move the messages; what was done before trouble came is told, too."""
+    """Move the messages; once that has begun, what was done is told whatever ends it."""
     command = f"delayctl {order.would.split()[-1]}"
     given_back = order.returning or returning(order.host, order.queue)
-    with _publisher(order, command) as publisher, Pull(order.host.access, order.queue, name=command) as pull:
-        errand = Errand(
+    run: _Run | None = None
+    try:
+        with _publisher(order, command) as publisher, Pull(order.host.access, order.queue, name=command) as pull:
+            run = _Run(order, pull, publisher, given_back)
+            run.move()
+    except (DelayctlError, KeyboardInterrupt) as error:
+        if run is None:
+            raise
+        run.mover.moved.is_stopped = True
+        return run.result(error if isinstance(error, DelayctlError) else None)
+    return run.result()
+
+
+class _Run:
+    """An order that is being carried out."""
+
+    def __init__(self, order: Order, pull: Pull, publisher: DelayPublisher | None, given_back: Returning) -> None:
+        self._errand = Errand(
             order.queue,
             order.done,
             order.would,
@@ -65,28 +81,39 @@ def carry_out(order: Order) -> Result:
             order.scan,
             order.is_search,
             given_back.keeps_place,
+            order.moved_before,
         )
-        mover = Mover(
+        self._bar, self._started = Bar(), time.monotonic()
+        self.mover = Mover(
             pull,
             order.decide,
             publisher,
             rate=order.rate,
-            limit=order.limit,
+            limit=None if order.limit is None else order.limit - order.moved_before,
             most_returns=given_back.most,
-            on_progress=lambda moved: bar.progress(moved.seen, pull.ready),
+            on_progress=lambda moved: self._bar.progress(moved.seen, pull.ready),
             is_over=order.is_over,
         )
-        bar, started = Bar(), time.monotonic()
+
+    def move(self) -> None:
+        """Look at all that was there when it began, or at as many as were asked for."""
+        ready, scan = self._errand.ready, self._errand.scan
         try:
-            moved = mover.run(pull.ready if order.scan is None else min(order.scan, pull.ready))
-        except BrokerError:
-            bar.clear()
-            mover.moved.is_stopped = True
-            order.tell(moved_text(mover.moved, errand, time.monotonic() - started))
-            raise
+            self.mover.run(ready if scan is None else min(scan, ready))
         finally:
-            bar.clear()
-    return Result(moved, errand, time.monotonic() - started)
+            self._bar.clear()
+
+    def result(self, trouble: DelayctlError | None = None) -> Result:
+        """What has become of it so far."""
+        return Result(self.mover.moved, self._errand, time.monotonic() - self._started, trouble)
+
+
+def raise_trouble(trouble: DelayctlError | None, moved: Iterable[Moved]) -> None:
+    """Raise what broke it off, once all that was done has been told."""
+    if trouble is not None and any(each.is_any for each in moved):
+        raise Partly.by(trouble) from trouble
+    if trouble is not None:
+        raise trouble
 
 
 def result_json(result: Result) -> dict[str, Any]:
@@ -109,10 +136,8 @@ def _publisher(order: Order, name: str) -> Iterator[DelayPublisher | None]:
     try:
         yield publisher
     finally:
-        try:
+        with suppress(NotConfirmed):  # Which is counted as being on its way.
             publisher.close(0)
-        except NotConfirmed as error:
-            click.echo(f"Warning: {error.what}; they are still in {order.queue}, too.", err=True)
 
 
 def rate_from(text: str | None) -> Rate | None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from delayctl.cli.host import Host, host_for
 from delayctl.cli.moved_views import NOT_MEANT, code_of
-from delayctl.cli.moving import Order, carry_out, rate_from, result_json, result_text
+from delayctl.cli.moving import Order, carry_out, raise_trouble, rate_from, result_json, result_text
 from delayctl.cli.options import (
     connection_from,
     connection_options,
@@ -74,6 +74,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     decide = decision(homes, wanted.wants)
     result = carry_out(Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive"))
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
+    raise_trouble(result.trouble, [result.moved])
     return code_of(result.moved)
 
 

@@ -62,7 +62,8 @@ def serve(
 ) -> int:
     """Show TOPOLOGY on its broker as a web page: what waits, what is parked, what is wrong, and what if.
 
-    It listens on this machine alone and is read-only. A token is needed as soon as either is not so.
+    It listens on this machine alone and is read-only. A token is needed as soon as either is not so, or a --name is one
+    that others know it by.
     """
     if not _SHORTEST <= every <= _LONGEST:
         raise BadOption(f"--every {every} is not between {_SHORTEST} and {_LONGEST}", fix="write 1s")

@@ -39,8 +39,9 @@ class Page:
 
     @property
     def needs_token(self) -> bool:
-        """Say whether not everybody may come in."""
-        return self.may_redrive or self.token_file is not None or not is_loopback(self.host)
+        """Say whether not everybody may come in; by another machine's name somebody leads others here."""
+        is_for_this_machine = all(map(is_loopback, (self.host, *self.names)))
+        return self.may_redrive or self.token_file is not None or not is_for_this_machine
 
     def token(self) -> str | None:
         """The token that is asked for: the one of the file, or a new one where one is needed."""

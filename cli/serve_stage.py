@@ -43,6 +43,7 @@ _MOST_LOOKED_AT = 10_000
 _PREVIEW = 2_000  # Bytes of a body.
 _TAKEN = "columns=name,message_stats.deliver_get"
 _TAKEN_WINDOW_S = 30.0
+_MOST_WORK = 2_000_000  # Comings and goings in an answer: tens of seconds at most, for which all other questions wait.
 _LISTS = ("rates", "bursts", "consume", "away", "consumer_away")
 _SINGLES = ("length", "delay", "message_size", "key")
 _NO_QUESTION: dict[str, Any] = {
@@ -151,16 +152,12 @@ class LiveStage:
         exit = known.exit if spec.has_delays else ""
         if not self._acting.acquire(blocking=False):
             raise DelayctlError("messages are being moved already", fix="wait until that is done")
-        before: list[str] = []
         try:
-            order = Order(
-                host, chosen.queue, decide, exit, False, None, None, "Redriven", "Would redrive", tell=before.append
-            )
-            result = carry_out(order)
-        except BrokerError as error:
-            raise DelayctlError("; before that: ".join([error.what, *before]), fix=error.fix) from error
+            result = carry_out(Order(host, chosen.queue, decide, exit, False, None, None, "Redriven", "Would redrive"))
         finally:
             self._acting.release()
+        if error := result.trouble:
+            raise DelayctlError(f"{error.what}; before that: {result_text(result)}", fix=error.fix) from error
         return {**result_json(result), "text": result_text(result)}
 
     def _check_parking(self, queue: str) -> None:
@@ -179,7 +176,7 @@ class LiveStage:
             asked[name] = tuple(part.strip() for part in question.get(name, "").split(",") if part.strip())
         try:
             with self._thinking:  # Two at once would take twice as long each.
-                return answer_of_page(simulate_json(foretell(self._file, self._bedside.spec, asked)))
+                return answer_of_page(simulate_json(foretell(self._file, self._bedside.spec, asked, most=_MOST_WORK)))
         except DelayctlError as error:
             raise of_page(error) from error
 

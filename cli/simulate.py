@@ -19,6 +19,7 @@ from delayctl.cli.simulate_views import Simulated, simulate_text
 from delayctl.cli.views import to_json_text
 from delayctl.simulator.what_if import what_if
 from delayctl.simulator.what_if_findings import Setting, findings, fits
+from delayctl.simulator.what_if_steps import MOST
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.expand_shards import with_one_queue_each
@@ -124,14 +125,17 @@ def simulate(topology: str, *, check: bool, output: str, picture: str | None, **
     return exit_codes.FAILED if check and not fits(simulated.findings) else exit_codes.DONE
 
 
-def foretell(file: str, spec: Spec, options: Mapping[str, Any]) -> Simulated:
-    """Run what the options ask for; a level that is spread over queues counts as one with all their room."""
+def foretell(file: str, spec: Spec, options: Mapping[str, Any], *, most: int = MOST) -> Simulated:
+    """Run what the options ask for; a level that is spread over queues counts as one with all their room.
+
+    What makes more than `most` comings and goings is refused: it would take too long.
+    """
     spec = with_one_queue_each(spec)
     scene = Scene(spec, expand(spec))
     network = Network.of_topology(scene.topology)
     check_together(options)
     asked = asked_of(options, _read(options["arrivals"]) if options["arrivals"] is not None else {})
-    scenario = scenario_of(scene, network, asked, options)
+    scenario = scenario_of(scene, network, asked, options, most)
     unrouted = Names(spec.prefix).unrouted_queue()
     size = options["memory_per_message"]
     each = _assumed(scene) if size is None else read_size("--memory-per-message", size)

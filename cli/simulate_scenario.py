@@ -17,7 +17,7 @@ from delayctl.topology.routing import Network
 from delayctl.topology.scene import Scene
 from delayctl.topology.wording import did_you_mean, quoted
 
-_DAY = 86_400_000
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
 def check_together(options: Mapping[str, Any]) -> None:
@@ -52,8 +52,8 @@ def asked_of(options: Mapping[str, Any], lumps: Mapping[str | None, Lumps]) -> A
     )
 
 
-def scenario_of(scene: Scene, network: Network, asked: Asked, options: Mapping[str, Any]) -> Scenario:
-    """The question that the options ask, or DelayctlError."""
+def scenario_of(scene: Scene, network: Network, asked: Asked, options: Mapping[str, Any], most: int) -> Scenario:
+    """The question that the options ask, or DelayctlError; one that makes more than `most` comings and goings is refused."""
     streams = streams_of(scene, network, asked)
     consume = read_rates("--consume", options["consume"])
     consumers_away = read_spans("--consumer-away", options["consumer_away"])
@@ -68,7 +68,7 @@ def scenario_of(scene: Scene, network: Network, asked: Asked, options: Mapping[s
         gives_up=options["give_up"],
         message_bytes=read_size("--message-size", options["message_size"]) if options["message_size"] else None,
     )
-    return replace(scenario, step=_step(network, scenario, options["step"]))
+    return replace(scenario, step=_step(network, scenario, options["step"], most))
 
 
 def _check_queues(scene: Scene, network: Network, option: str, names: Iterable[str | None]) -> None:
@@ -81,7 +81,7 @@ def _check_queues(scene: Scene, network: Network, option: str, names: Iterable[s
             raise BadOption(f"{what}, messages wait there until their time is up", fix="name the queue behind it")
 
 
-def _step(network: Network, scenario: Scenario, text: str | None) -> int:
+def _step(network: Network, scenario: Scenario, text: str | None, most: int) -> int:
     ways = [journey_of(network, stream) for stream in scenario.streams]
     stays = [[stay for passage in way.passages for stay in passage.stays] for way in ways]
     waits = [stay.wait.ms for found in stays for stay in found if stay.wait is not None]
@@ -89,6 +89,7 @@ def _step(network: Network, scenario: Scenario, text: str | None) -> int:
         scenario.traffic_ends + max(way.total.ms for way in ways),
         [(stream.count, max(1, len(found) - 1)) for stream, found in zip(scenario.streams, stays, strict=True)],
         is_paced=bool(scenario.consume or scenario.consume_others),
+        most=most,
     )
     usual = work.step(waits)
     if text is not None:
@@ -96,10 +97,16 @@ def _step(network: Network, scenario: Scenario, text: str | None) -> int:
     if work.is_too_much(usual):
         what = f"{Duration(scenario.traffic_ends)} of traffic are too long to be run in steps of {Duration(usual)}"
         why = f", and a wait of {Duration(min(waits))} needs them as short as that" if waits else ""
-        shorter = Duration(work.longest(usual) // _DAY * _DAY)
+        shorter = _rounded_down(work.longest(usual) - max(way.total.ms for way in ways))
         fix = f"choose --for {shorter} or less: what repeats itself says nothing new; or give a longer --step"
         raise DelayctlError(f"{what}{why}", fix=fix)
     return usual
+
+
+def _rounded_down(ms: int) -> Duration:
+    """In whole days, or in hours, minutes or seconds where it is less than one."""
+    unit = next((unit for unit in (_DAY, _HOUR, _MINUTE) if ms >= unit), _SECOND)
+    return Duration(max(1, ms // unit) * unit)
 
 
 def _step_given(work: Work, text: str, usual: int) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
 import click
@@ -80,6 +80,11 @@ def left_text(plan: Plan, *, source: str) -> str:
     lines = [f"  {wait}" for wait in plan.waits]
     how = f"Go on with the same command at any time; --wait does it all, up to {plan.altogether}."
     return "\n".join([f"Not all of {source} is done yet:", *lines, how])
+
+
+def refusals_text(refusals: Iterable[Refusal]) -> str:
+    """What can't be done, and what to do about it."""
+    return "\n".join(line for refusal in refusals for line in _refusal_lines(refusal))
 
 
 def _refusal_lines(refusal: Refusal) -> Iterator[str]:

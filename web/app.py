@@ -1,6 +1,7 @@
 """The routes: the page and its files, what is pushed, and what can be asked for."""
 
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,12 +13,12 @@ from delayctl.web.door import Door
 from delayctl.web.guard import Guard, Sessions, admits
 from delayctl.web.parked import Parked
 from delayctl.web.snapshot_json import beat_json, history_json, state_json, to_text
-from delayctl.web.stage import Chosen, Stage
+from delayctl.web.stage import Chosen, Json, Stage
 from delayctl.web.viewers import Viewers
 from delayctl.web.watch import Watch
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -27,7 +28,7 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 _STYLE, _SESSION = "/map.css", "/api/session"
 _POINTS = 240
 _MOST_BODY = 1 << 20
-_MOST_QUESTIONS = 4  # One is thought about, the others wait; more would keep the threads from all else.
+_MOST_AT_ONCE = 4  # Of what takes long. One is seen to, the others wait; more would keep the threads from all else.
 
 
 class Unusable(DelayctlError):
@@ -72,7 +73,13 @@ def application(house: House) -> ASGIApp:
         yield
         await run_in_threadpool(house.watch.stop)
 
-    handlers: Mapping[Any, Any] = {DelayctlError: _refused, 404: _missing, 405: _missing, 500: _unforeseen}
+    handlers: Mapping[Any, Any] = {
+        DelayctlError: _refused,
+        ClientDisconnect: _gone,
+        404: _missing,
+        405: _missing,
+        500: _unforeseen,
+    }
     server = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     # The page itself holds nothing that is anybody's secret; all that it shows comes from elsewhere.
     return Guard(server, house.door, house.sessions, frozenset({*files(), _STYLE, _SESSION}))
@@ -102,7 +109,7 @@ class _Desk:
     def __init__(self, house: House) -> None:
         self._house = house
         self._parked = Parked(house.stage)
-        self._questions = 0
+        self._looks, self._questions = _Few("too many look at what is parked"), _Few("too many ask what if")
 
     async def session(self, request: Request) -> Response:
         """Say whether somebody is in, and let in whoever brings the token."""
@@ -141,8 +148,7 @@ class _Desk:
 
     async def parked(self, request: Request) -> Response:
         """A page of what is parked in a queue. It is a POST, since messages are taken and put back for it."""
-        asked = await _asked(request)
-        return _json(await run_in_threadpool(self._parked.page, asked))
+        return await self._looks.answered(self._parked.page, await _asked(request))
 
     async def redrive(self, request: Request) -> Response:
         """Move messages, where that was allowed."""
@@ -160,13 +166,24 @@ class _Desk:
         """Run a scenario."""
         asked = await _asked(request)
         question = {name: value for name, value in asked.items() if isinstance(value, str)}
-        if self._questions >= _MOST_QUESTIONS:
-            return JSONResponse({"error": "too many ask what if", "fix": "ask again in a while"}, 503)
-        self._questions += 1
+        return await self._questions.answered(self._house.stage.what_if, question)
+
+
+class _Few:
+    """Requests of one kind, of which a few at a time are answered and all others refused."""
+
+    def __init__(self, refusal: str) -> None:
+        self._refusal = refusal
+        self._room = threading.BoundedSemaphore(_MOST_AT_ONCE)
+
+    async def answered(self, answer: Callable[[dict[str, Any]], Json], asked: dict[str, Any]) -> Response:
+        """What `answer` says, on a thread of its own; or that somebody has to come again."""
+        if not self._room.acquire(blocking=False):
+            return JSONResponse({"error": self._refusal, "fix": "ask again in a while"}, 503)
         try:
-            return _json(await run_in_threadpool(self._house.stage.what_if, question))
+            return _json(await run_in_threadpool(answer, asked))
         finally:
-            self._questions -= 1
+            self._room.release()
 
 
 async def _asked(request: Request) -> dict[str, Any]:
@@ -206,6 +223,11 @@ def _json(value: object) -> Response:
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, DelayctlError)
     return JSONResponse({"error": error.what, "fix": error.fix, "at": error.where}, 422)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """For who went away before the request was through: an answer that nobody hears."""
+    return Response(status_code=400)
 
 
 async def _missing(_: Request, error: Exception) -> Response:

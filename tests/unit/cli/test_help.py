@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
-from delayctl.cli.groups import GROUPS
+from delayctl.cli.groups import COMMANDS, THEMES
 from delayctl.cli.main import cli
 
 from tests.support.commands import delayctl
@@ -40,7 +40,7 @@ def test_commands_stand_under_what_they_are_for(help_lines: list[str]) -> None:
     """In the order of the work, not of the alphabet."""
     themes = [line.removesuffix(":") for line in help_lines if line.endswith(":") and not line.startswith(" ")]
 
-    assert themes == ["Options", *GROUPS, "More"]
+    assert themes == ["Options", *THEMES]
     assert help_lines.index("Bring a broker there:") + 1 == next(
         number for number, line in enumerate(help_lines) if line.startswith("  plan ")
     )
@@ -49,6 +49,21 @@ def test_commands_stand_under_what_they_are_for(help_lines: list[str]) -> None:
 def test_no_text_is_cut(help_lines: list[str]) -> None:
     """Short helps are short enough."""
     assert [line for line in help_lines if line.endswith("...") and not line.startswith("Usage")] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
+    """It is written twice, so that the list need not load all commands."""
+    assert COMMANDS[name].text == cli.commands[name].get_short_help_str(1_000)
+
+
+def test_listing_loads_no_command() -> None:
+    """The first page, and a press of the tab key, come at once."""
+    asked = "import sys; from delayctl.cli.main import main; main(['--help']); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True)
+
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert loaded.isdisjoint(f"delayctl.cli.{listed.place.partition(':')[0]}" for listed in COMMANDS.values())
 
 
 def test_a_real_bash_completes() -> None:

@@ -32,6 +32,7 @@ def moved(**counts: int) -> Moved:
         Counter({NOT_MEANT: counts.get("others", 0), NO_ROUTE: counts.get("lost", 0)}) - Counter(),
         Counter({FULL: counts.get("full", 0)}) - Counter(),
         without_id=counts.get("nameless", 0),
+        withheld=counts.get("withheld", 0),
     )
 
 
@@ -71,6 +72,17 @@ def test_stopped_and_limited() -> None:
     ]
 
 
+def test_what_others_have_is_not_gone() -> None:
+    """Of ten messages five were moved, three are kept from us, and two have gone."""
+    errand = Errand("q", "Redriven", "Would redrive", is_dry=False, ready=10)
+
+    assert moved_text(moved(sent=5, withheld=3), errand, 0.5).splitlines()[2:] == [
+        "Gone meanwhile: 2; somebody else took them, or they expired.",
+        "Not given to us: 3. They are in q, which gives them to others, or holds them back.",
+        "  fix: see who consumes from it (rabbitmqctl list_consumers), end that, and run it again",
+    ]
+
+
 def test_as_programs_read_it() -> None:
     """As JSON."""
     found = moved(sent=4_200, others=500, lost=100, full=50, nameless=7)
@@ -89,6 +101,8 @@ def test_as_programs_read_it() -> None:
         (moved(lost=1), 1),
         (moved(full=1), 1),
         (moved(sent=5, full=1), 3),
+        (moved(withheld=2), 1),
+        (moved(sent=5, withheld=2), 3),
     ],
 )
 def test_exit_codes(found: Moved, code: int) -> None:

@@ -8,16 +8,22 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from delayctl.cli.bedside import Bedside
 from delayctl.cli.graph_theme import DARK, LIGHT, PAGE
+from delayctl.cli.host import Host
 from delayctl.cli.pending_views import Found, Place
 from delayctl.cli.serve_run import Page, opened
+from delayctl.cli.serve_stage import LiveStage
 from delayctl.cli.serve_views import body_text, map_of, map_style, parked_json
 from delayctl.cli.serve_words import LABELS, answer_of_page, of_page
 from delayctl.cli.simulate_traffic import NoTraffic
 from delayctl.consumers.sighting import Body, Sighting
+from delayctl.topology.access import access_from
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BadOption
+from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures, Statistics
+from delayctl.topology.parse import read_spec
 from delayctl.topology.picture import Picture
 from delayctl.topology.picture_depict import depict
 from delayctl.topology.picture_subject import subject_of_live
@@ -102,6 +108,8 @@ class TestToken:
             (replace(ORDERED, host="192.168.1.7"), True),
             (replace(ORDERED, host="some.name"), True),
             (replace(ORDERED, may_redrive=True), True),
+            (replace(ORDERED, names=("localhost", "127.0.0.2", "[::1]")), False),
+            (replace(ORDERED, names=("localhost", "delays.example.com")), True),
         ],
     )
     def test_where_others_come_in_or_something_is_changed(self, page: Page, expected: bool) -> None:
@@ -246,6 +254,23 @@ class TestWhatIf:
         form = (Path(__file__).parents[3] / "web" / "what-if.js").read_text(encoding="utf-8")
 
         assert [label for label in LABELS.values() if f'"{label}"' not in form] == []
+
+    def test_no_question_takes_minutes(self) -> None:
+        """What delayctl simulate would think about for long is refused at once; the fix is what the page can be asked."""
+        text = "version: 1\ndelay: {levels: [1m]}\nroutes: [{key: k, delay: 1m, to: q}]\n"
+        spec = read_spec(text, {}, file="topology.yaml")
+        host = Host(access_from("amqp://127.0.0.1:9"), "/", None)
+        stage = LiveStage(Bedside(host, spec, expand(spec), (), "topology.yaml"), title="topology.yaml")
+
+        with pytest.raises(DelayctlError) as caught:
+            stage.what_if({"rates": "1000/s", "length": "900d"})
+
+        assert caught.value.what == (
+            "900d of traffic are too long to be run in steps of 30s, and a wait of 1m needs them as short as that"
+        )
+        assert caught.value.fix == (
+            "choose “For” 694d or less: what repeats itself says nothing new; or give a longer --step of delayctl simulate"
+        )
 
     def test_no_traffic(self) -> None:
         """A page has no file of arrivals."""

@@ -335,6 +335,17 @@ def test_what_can_not_be_simulated(file: str, options: str, code: int, expected:
     assert "fix: " in ran.err
 
 
+def test_a_run_that_is_too_long_is_told_how_long_it_may_be(topology: TopologyFile) -> None:
+    """Also where that is less than a day."""
+    routes = "".join(f"  - {{key: k{number}, delay: 1s, to: q}}\n" for number in range(400))
+    file = topology.write(f"version: 1\ndelay: {{levels: [1s]}}\nroutes:\n{routes}")
+
+    ran = delayctl("simulate", file, "--rate", "1000/s", "--for", "1d")
+
+    assert ran.code == 1
+    assert "fix: choose --for 1h or less" in ran.err
+
+
 def test_arrivals_of_more_than_one_kind_need_a_key(file: str, tmp_path: Path) -> None:
     """They can't all have every key."""
     (tmp_path / "arrivals.csv").write_text("0,5\n")

@@ -64,11 +64,16 @@ class Server:
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return asyncio.run(self._asked("GET" if body is None else "POST", path, content, sent))
 
-    async def _asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def leave(self, path: str) -> Answer:
+        """A POST that comes from the page, which goes away before its body is through."""
+        headers = {"host": HOST, "origin": ORIGIN, "authorization": f"Bearer {TOKEN}"}
+        return asyncio.run(self._asked("POST", path, None, headers))
+
+    async def _asked(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         came: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body}
+            return {"type": "http.disconnect"} if body is None else {"type": "http.request", "body": body}
 
         async def send(message: Any) -> None:
             came.append(message)
@@ -300,19 +305,27 @@ def test_troubles_of_the_broker_are_told() -> None:
 
 @dataclass
 class SlowStage(ToldStage):
-    """A stage that thinks until it is let go."""
+    """A stage that thinks, and looks, until it is let go."""
 
     begun: int = 0
     may_end: threading.Event = field(default_factory=threading.Event)
 
     def what_if(self, question: Mapping[str, str]) -> dict[str, Any]:
         """Say the question again, in the end."""
-        self.begun += 1
-        assert self.may_end.wait(60)
+        self._wait()
         return super().what_if(question)
 
+    def parked(self, queue: str) -> dict[str, Any]:
+        """Show the messages, in the end."""
+        self._wait()
+        return super().parked(queue)
+
+    def _wait(self) -> None:
+        self.begun += 1
+        assert self.may_end.wait(60)
+
     def has_begun(self, count: int) -> bool:
-        """Say whether it thinks about so many questions."""
+        """Say whether it is busy with so many."""
         return self.begun == count
 
 
@@ -334,6 +347,32 @@ def test_questions_leave_room_for_all_else() -> None:
     assert (refused.code, refused.json["fix"]) == (503, "ask again in a while")
     assert answers == [200] * 4
     assert server.ask("/api/what-if", {"rates": "5/s"}).code == 200
+
+
+def test_looks_leave_room_for_all_else() -> None:
+    """One looks and a few wait for it; more are told to come again, and may then."""
+    stage = SlowStage()
+    server = Server(stage)
+    with ThreadPoolExecutor(8) as pool:
+        try:
+            looks = [pool.submit(server.ask, "/api/parked", {"queue": f"q-{number}"}) for number in range(8)]
+            until(lambda: sum(look.done() for look in looks) == 4, 60)
+            refused = [look.result().json["fix"] for look in looks if look.done()]
+        finally:
+            stage.may_end.set()
+        codes = sorted(look.result(60).code for look in looks)
+
+    assert refused == ["ask again in a while"] * 4
+    assert codes == [200] * 4 + [503] * 4
+    assert server.ask("/api/parked", {"queue": "q"}).code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/what-if", "/api/parked", "/api/redrive", "/api/session"])
+def test_who_goes_away_within_a_request(path: str) -> None:
+    """Nobody is there to hear more than that, and it is nothing to log."""
+    answer = Server(may_redrive=True, token=TOKEN).leave(path)
+
+    assert (answer.code, answer.body) == (400, b"")
 
 
 def test_what_if() -> None:
