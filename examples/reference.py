@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from delayctl.cli.groups import GROUPS
+from delayctl.cli.groups import COMMANDS, THEMES
 from delayctl.cli.main import cli
 from delayctl.cli.options import connection_options
 
@@ -36,11 +36,8 @@ def written() -> dict[str, str]:
 
 def _commands() -> Iterator[str]:
     yield from ("# Commands", "", _MADE, "", "What `delayctl COMMAND --help` says, on one page.", "")
-    known = {name for names in GROUPS.values() for name in names}
-    groups = {**GROUPS, "More": tuple(sorted(cli.commands.keys() - known))}
-    for theme, names in groups.items():
-        links = [f"[{name}](#delayctl-{name})" for name in names if name in cli.commands]
-        yield from (f"- {theme}: {', '.join(links)}",) if links else ()
+    for theme, names in THEMES.items():
+        yield f"- {theme}: {', '.join(f'[{name}](#delayctl-{name})' for name in names)}"
     shared = _shared(connection_options)
     yield from (
         "",
@@ -50,7 +47,7 @@ def _commands() -> Iterator[str]:
         "",
     )
     yield from _option_table([parameter for parameter in cli.commands["plan"].params if parameter.name in shared])
-    for name in (name for names in groups.values() for name in names if name in cli.commands):
+    for name in COMMANDS:
         yield from _command(name, cli.commands[name], shared)
 
 
