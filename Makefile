@@ -5,12 +5,12 @@ export DELAYCTL_START_DOCKER ?= 1
 # Tests mostly wait for brokers: four processes, each with brokers of its own, whatever the number of cores.
 SPLIT := -n 4
 
-.PHONY: alerts docs reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
+.PHONY: alerts docs everywhere reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 
 help:           ## Show what there is.
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
-demo: .venv/ready  ## Watch a delayed message on a real RabbitMQ.
+demo: .venv/demo  ## Watch a delayed message on a real RabbitMQ.
 	@$(PYTHON) -m testbed run -- $(PYTHON) -m examples.demo
 
 test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
@@ -52,9 +52,13 @@ docs: .venv/ready  ## Build the documentation as a site: build/site/index.html.
 spark-standalone: .venv/ready  ## The jobs on Spark workers, on a standalone cluster of a master and two workers.
 	$(PYTHON) -m testbed run -- $(PYTHON) -m testbed spark -- $(PYTHON) -m pytest -m spark_cluster
 
+everywhere: .venv/ready  ## Every test on both brokers, those too that `make test` runs on the older one alone.
+	$(PYTHON) -m testbed prepare
+	DELAYCTL_EVERYWHERE=1 $(PYTHON) -m pytest $(SPLIT)
+
 spark: .venv/ready  ## All tests of Spark, on both brokers.
 	$(PYTHON) -m testbed prepare
-	DELAYCTL_SPARK_EVERYWHERE=1 $(PYTHON) -m pytest $(SPLIT) tests/unit/spark tests/integration/test_spark_*.py tests/integration/test_backfill*.py tests/integration/test_audit.py tests/faults/test_spark_*.py
+	DELAYCTL_EVERYWHERE=1 $(PYTHON) -m pytest $(SPLIT) tests/unit/spark tests/integration/test_spark_*.py tests/integration/test_backfill*.py tests/integration/test_audit.py tests/faults/test_spark_*.py
 
 million: .venv/ready  ## A million rows by Spark through a broker to a consumer: ledger, broker and record have to agree.
 	$(PYTHON) -m testbed prepare
@@ -86,6 +90,10 @@ clean:          ## Remove what was built here.
 
 .venv/ready: pyproject.toml scripts/setup
 	scripts/setup
+
+# Delayctl, and what finds a broker; without what only the tests need.
+.venv/demo: pyproject.toml scripts/setup
+	scripts/setup demo
 
 .venv/bench: .venv/ready
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[bench]'

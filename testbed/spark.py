@@ -15,11 +15,16 @@ from testbed.ports import LOOPBACK
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 # What Spark itself needs on an executor; all else comes with the job.
 EXECUTOR_NEEDS = ("pyarrow",)
+# Jobs of a test are over before it would pay to compile them a second time, to collect garbage beside them, or to verify
+# the twenty thousand classes of a Spark that pip has checked.
+FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 SETTINGS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
+    "spark.driver.extraJavaOptions": FRUGAL,
+    "spark.executor.extraJavaOptions": FRUGAL,
     # A job waits for both workers: the first to be there would otherwise do all of a small one.
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -61,6 +66,7 @@ class SparkHome:
             "SPARK_CONF_DIR": str(self.folder / "conf"),
             "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
             "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LAUNCHER_OPTS": FRUGAL,
             "PYSPARK_PYTHON": executor_python,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }

@@ -1,6 +1,7 @@
 """Fixtures: real brokers, and a virtual host of its own for every test."""
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,9 +28,15 @@ WAYS = (
 )
 
 
+def pytest_configure() -> None:
+    """Hear Ctrl-C as at a terminal: a run in the background ignores it, and all that it starts would, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what would tell nothing new; where several processes share the work, begin with what takes long."""
-    if not os.environ.get("DELAYCTL_SPARK_EVERYWHERE"):
+    if not os.environ.get("DELAYCTL_EVERYWHERE"):
         collected = {item.nodeid for item in items}
         repeated = [item for item in items if is_repeated(item.nodeid, collected)]
         items[:] = [item for item in items if not is_repeated(item.nodeid, collected)]

@@ -78,9 +78,10 @@ class Account:
 
     def __repr__(self) -> str:
         failed = ", ".join(f"{count:,} {name}" for name, count in sorted(self.failed.items()))
+        earliest = f" (earliest {max(self.early) / 1000:.1f} s)" if self.early else ""
         latest = f" (latest {max(self.late) / 1000:.1f} s)" if self.late else ""
         return (
             f"{self.title}: sent {len(self.sent):,}, confirmed {len(self.confirmed):,}"
             f"{f', failed {failed}' if failed else ''}, delivered {len(self.received):,}, lost {len(self.lost):,}, "
-            f"duplicated {self.duplicated:,}, early {len(self.early):,}, late {len(self.late):,}{latest}"
+            f"duplicated {self.duplicated:,}, early {len(self.early):,}{earliest}, late {len(self.late):,}{latest}"
         )

@@ -31,7 +31,7 @@ routes: [{{key: order.created, delay: 1h, to: orders}}]
 """
 THREE = LEVELS.format(levels="[1h, 3h, 6h]")  # Long enough for the slowest machine: nothing comes due meanwhile.
 SMALL = LEVELS.format(levels="{1h: {max_length: 100}}")
-SAME_KEY = "another row has the same key, and is due no later"
+SAME_KEY = "another row has the same key, and comes first"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from delayctl.consumers.consumer import DelayConsumer
 from delayctl.consumers.message import Message
 from delayctl.consumers.outcome import DONE, RETRY, Park, Retry
 from delayctl.publishers.publisher import DelayPublisher
-from delayctl.topology.errors import AuthenticationFailed, BadOption, DelayctlError, Refused
+from delayctl.topology.errors import AuthenticationFailed, BadOption, DelayctlError, NotPermitted, Refused
 
 from testbed.wait import until
 from tests.conftest import TopologyFile
@@ -269,6 +269,21 @@ def test_trouble_at_the_start_is_raised(
 
     with pytest.raises(error, match=r"'gone' is not on the broker|refuses user 'guest'"):
         consumer.run()
+
+
+def test_a_user_that_may_not_read_is_told_so(applied: Rabbit, topology: TopologyFile) -> None:
+    """With what an administrator has to do."""
+    user = f"few-{applied.vhost}"
+    applied.api("PUT", f"users/{user}", {"password": "secret", "tags": ""})
+    try:
+        applied.api("PUT", f"permissions/{{vhost}}/{user}", {"configure": "", "write": ".*", "read": "^nothing$"})
+        consumer = DelayConsumer(applied.url.replace("guest:guest@", f"{user}:secret@"), topology=topology.path)
+        consumer.handle("plain", Seen())
+
+        with pytest.raises(NotPermitted, match="delayctl permissions"):
+            consumer.run()
+    finally:
+        applied.api("DELETE", f"users/{user}")
 
 
 def test_what_makes_no_sense_is_refused_at_once(applied: Rabbit, topology: TopologyFile) -> None:

@@ -225,7 +225,7 @@ def test_the_commands_know_the_ladder(rabbit: Rabbit, topology: TopologyFile) ->
 
 def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: Callable[[str, object], None]) -> None:
     """Nothing is lost, doubled or early; a step that messages may still need stays until they have left."""
-    short, long = (text(ladder=f"{{unit: 10ms, steps: {steps}}}") for steps in (4, 9))
+    short, long = (text(ladder=f"{{unit: 10ms, steps: {steps}}}") for steps in (4, 11))
     assert rabbit.apply_text(short).code == 0
     sent: Sent = {}
     due: Sent = {}
@@ -244,8 +244,8 @@ def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: 
         load.join(60)
         with publishing(rabbit) as later:
             sent["long"] = now_ms()
-            later.publish(b"x", key="order.long", delay="5s", message_id="long").result(30)
-            due["long"] = sent["long"] + 5_000
+            later.publish(b"x", key="order.long", delay="15s", message_id="long").result(30)
+            due["long"] = sent["long"] + 15_000
         waiting = rabbit.apply_text(short)
         until(lambda: len(taker.arrived) == len(sent), 60)
         shrunk = rabbit.apply_text(short)

@@ -291,6 +291,20 @@ class TestTrouble:
         assert ran.code == 1
         assert ran.err.startswith("Error: there is no queue 'nowhere.dlq'\n  fix: check the name")
 
+    def test_a_queue_that_another_consumer_has_for_itself(self, rabbit: Rabbit, file: str) -> None:
+        """What it keeps from us is not gone, and none of it was moved."""
+        alone = {"x-single-active-consumer": True}
+        with rabbit.channel() as channel:
+            channel.queue_declare("taken.dlq", durable=True, arguments=alone)
+            channel.basic_qos(prefetch_count=1)
+            channel.basic_consume("taken.dlq", lambda *_: None)
+            rabbit.publish("", "taken.dlq", "one", "two", "three")
+            rabbit.await_ready("taken.dlq", 2)
+
+            answer = redriven(rabbit, file, "--queue", "taken.dlq", "--to", "mails.queue", code=1)
+
+        assert (answer["messages"], answer["looked_at"], answer["not_given"]) == (2, 0, 2)
+
     def test_nothing_is_parked(self, rabbit: Rabbit, file: str) -> None:
         """That is fine, and said."""
         ran = rabbit.delayctl("redrive", file, "--queue", "orders.dlq")

@@ -31,7 +31,7 @@ class Session:
         self.broker = broker
         self.names: Names = {"__name__": "__main__"}
         self.started: list[DelayConsumer] = []
-        self._connections: list[pika.BlockingConnection] = []
+        self._channels: list[BlockingChannel] = []
         # A consumer would run for ever: it begins when the programs of the page are over, in a thread.
         self._patch = patch
         patch.setattr(DelayConsumer, "run", lambda consumer: self.started.extend([consumer]))
@@ -48,14 +48,21 @@ class Session:
 
     def channel(self) -> BlockingChannel:
         """A channel of a client that is not ours."""
-        connection = pika.BlockingConnection(pika.URLParameters(self.broker.url))
-        self._connections.append(connection)
-        return connection.channel()
+        channel = pika.BlockingConnection(pika.URLParameters(self.broker.url)).channel()
+        self._channels.append(channel)
+        return channel
+
+    def arrive(self) -> None:
+        """Wait until the broker has all that the programs have published so far."""
+        for channel in self._channels:
+            channel.basic_qos()  # Answered after what was published before.
+        if isinstance(publisher := self.names.get("publisher"), DelayPublisher):
+            publisher.flush(10)
 
     def close(self) -> None:
         """End what was opened for programs."""
-        for connection in self._connections:
-            connection.close()
+        for channel in self._channels:
+            channel.connection.close()
         if isinstance(publisher := self.names.get("publisher"), DelayPublisher):
             publisher.close()
 

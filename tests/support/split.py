@@ -8,26 +8,29 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # Minutes each, mostly waiting: what is long is begun first, or the last process would be alone with it.
 LONGEST = (
-    *("container for integration", "native for integration", "native with Spark", "container for faults"),
-    *("native for faults", "native with Spark to be killed", "testbed", "native for browser"),
+    *("Spark", "native with Spark of their own", "native for integration, p to z", "container for integration, p to z"),
+    *("native for integration, a to o", "container for integration, a to o"),
+    *("container for faults", "native for faults", "testbed", "native for browser"),
     *("container to be killed", "native to be killed", "native for conformance", "container for conformance"),
-    *("container with Spark", "Spark"),
 )
 _ON_A_BROKER = re.compile(r"\[(native|container|given)\b")
 _ON_SPARK = re.compile(r"/spark/|/test_(spark|backfill|audit)")
+_STARTS_SPARK = re.compile(r"/faults/|/test_(backfill_cluster|spark_secrets|spark_shipping)\.py")
+# What is typed and shown here; what it asks of a broker has tests of its own, on both.
+_AT_A_SCREEN = re.compile(r"/browser/|/test_(capacity|publish_command|watch)\.py")
 
 
 def is_repeated(nodeid: str, among: Container[str]) -> bool:
-    """Whether a test of Spark or of the page is run on the older broker too, and would tell the same of the newer one.
+    """Whether a test of Spark or of a screen is run on the older broker too, and would tell the same of the newer one.
 
     What lies between Spark and a broker is DelayPublisher, whose own tests run on both; one test of Spark's goes all
-    the way on both, too. `make spark` runs all of them on both. What lies between a browser and a broker is `delayctl
-    serve`, whose answers are looked at on both.
+    the way on both, too. What lies between a browser and a broker is `delayctl serve`, whose answers are looked at on
+    both. `make everywhere` runs all of them on both.
     """
     path = nodeid.partition("::")[0]
     is_spark = bool(_ON_SPARK.search(path)) and not path.endswith("test_spark_account.py")
-    is_told_by_one = (is_spark or "/browser/" in path) and broker_of(nodeid) == "container"
-    return is_told_by_one and nodeid.replace("[container", "[native", 1) in among
+    is_told_by_one = is_spark or bool(_AT_A_SCREEN.search(path))
+    return is_told_by_one and broker_of(nodeid) == "container" and nodeid.replace("[container", "[native", 1) in among
 
 
 def needs_a_broker(nodeid: str) -> bool:
@@ -49,21 +52,23 @@ class ByBroker(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def group(nodeid: str) -> str:
-    """Name the tests that one process runs one after the other: those of a folder on a broker, else of Spark, else of a file."""
+    """Name the tests that one process runs one after the other: those of Spark, of a folder on a broker, else of a file."""
     path = nodeid.partition("::")[0]
     if "/testbed/" in path:
         return "testbed"
     broker, is_spark = broker_of(nodeid), _ON_SPARK.search(path)
-    if broker is None:
-        return "Spark" if is_spark else path
     if broker == "given":
         return broker
+    # They share a session, which takes longer to start than a broker, or start one for each of their jobs.
+    if is_spark:
+        return f"{broker} with Spark of their own" if _STARTS_SPARK.search(path) else "Spark"
+    if broker is None:
+        return path
     if path.endswith("test_broker_dies.py"):
         return f"{broker} to be killed"
     # Several brokers of a kind cost less than the last process alone with all that is done on one of them.
-    if not is_spark:
-        return f"{broker} for {path.split('/')[1]}"
-    return f"{broker} with Spark" + (" to be killed" if "/faults/" in path else "")
+    folder, name = path.split("/")[1], path.rpartition("/test_")[2]
+    return f"{broker} for {folder}" + ("" if folder != "integration" else ", a to o" if name < "p" else ", p to z")
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:

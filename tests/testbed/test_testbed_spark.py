@@ -10,8 +10,8 @@ import pytest
 from testbed import __main__ as command
 from testbed.java import Java, JavaUnavailable
 from testbed.needs import give_up
-from testbed.spark import LOCAL_CLUSTER, SparkHome, bare_python
-from testbed.spark_cluster import standalone_cluster
+from testbed.spark import FRUGAL, LOCAL_CLUSTER, SparkHome, bare_python
+from testbed.spark_cluster import MASTER, standalone_cluster
 
 WHERE = """
 import os
@@ -35,6 +35,7 @@ def test_what_is_on_the_drivers_path_does_not_reach_executors(tmp_path: Path) ->
         "SPARK_CONF_DIR": f"{tmp_path}/conf",
         "SPARK_LOCAL_DIRS": f"{tmp_path}/scratch",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LAUNCHER_OPTS": FRUGAL,
         "PYSPARK_PYTHON": "/bare/python",
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
@@ -63,6 +64,8 @@ def test_a_bare_python_has_arrow_and_nothing_of_ours(tmp_path: Path) -> None:
     assert ran.stdout == b"['pyarrow']\n"
 
 
+@pytest.mark.spark_cluster
+@pytest.mark.skipif(MASTER not in os.environ, reason="six Java machines: run by make spark-standalone")
 def test_a_cluster_works_with_all_its_workers_and_leaves_nothing(tmp_path: Path) -> None:
     """Each worker is a process with a folder of its own, and gone at the end."""
     job = tmp_path / "job.py"

@@ -24,6 +24,7 @@ def test_the_programs_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
 
         for block in programs(page):
             session.run(block)
+        session.arrive()
 
         is_publishing = any("publish(" in block.text and "def test_" not in block.text for block in programs(page))
         assert not is_publishing or any(map(broker.waiting, levels))
