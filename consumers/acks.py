@@ -1,27 +1,43 @@
-"""Acknowledgements, gathered: one frame for many deliveries wherever they are complete up to a point."""
+"""Acknowledgements, gathered: one frame for many deliveries wherever they are complete up to a point.
+
+A broker answers each frame with as many new messages as it names, and each time it does so has its price: where a queue
+is long, that of a look at the disk. So few frames for many messages make a queue empty faster, on either side.
+"""
 
 from collections.abc import Iterable
 
 from delayctl.publishers.frames import CHANNEL, ack_frame
 
+GATHER_S = 0.005  # What is done is said when it has waited for so long, even if it is little.
+
 
 class Acks:
-    """What is done and not yet said, on one channel, where deliveries are numbered from 1."""
+    """What is done and not yet said, on one channel, where deliveries are numbered from 1.
 
-    def __init__(self, most: int) -> None:
-        self._most = most  # With more than this done behind a slow one, they are said one by one.
+    It is said when there is `plenty`, or when the first of it has waited for a few milliseconds.
+    """
+
+    def __init__(self, plenty: int) -> None:
+        self._plenty = plenty
+        self._since = 0.0  # When the first of what is done was added.
         self._next = 1  # All before it are said, but for the late ones.
         self._late: set[int] = set()
         self._done: set[int] = set()
         self._settled: set[int] = set()  # Need not be said.
 
     @property
-    def is_due(self) -> bool:
-        """Whether something is done and not said."""
-        return bool(self._done)
+    def wanted(self) -> int:
+        """How many more have to be done before there is anything to do here."""
+        return max(1, self._plenty - len(self._done)) if self._done else 1
 
-    def add(self, tags: Iterable[int]) -> None:
+    def patience_s(self, now: float) -> float | None:
+        """How long what is done may wait; None where nothing does."""
+        return self._since + GATHER_S - now if self._done else None
+
+    def add(self, tags: Iterable[int], now: float) -> None:
         """Note that these are done."""
+        if not self._done:
+            self._since = now
         self._done.update(tags)
 
     def settle(self, tag: int) -> None:
@@ -31,10 +47,13 @@ class Acks:
         else:
             self._settled.add(tag)
 
-    def take(self, *, all_of_them: bool) -> bytes:
-        """The frames to send now."""
+    def take(self, now: float, *, all_of_them: bool = False) -> bytes:
+        """The frames to send now; what is done behind a slow delivery is said one by one, and so as late as possible."""
+        is_time = all_of_them or now >= self._since + GATHER_S
+        if self._done and not is_time and len(self._done) < self._plenty:
+            return b""
         said = self._take_late() + self._take_complete()
-        if self._done and (all_of_them or len(self._done) > self._most):
+        if self._done and (is_time or len(self._done) >= self._plenty):
             said += self._take_scattered()
         return said
 

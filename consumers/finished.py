@@ -2,6 +2,7 @@
 
 import select
 import socket
+import sys
 from collections import deque
 from collections.abc import Iterator
 from typing import Literal
@@ -9,13 +10,15 @@ from typing import Literal
 Answer = Literal["done", "again", "back"]  # To be acknowledged; to be tried again; to be given again as it was.
 Result = tuple[int, int, Answer]  # Connection, delivery tag, and what is to be said of it.
 
+_NEVER = sys.maxsize
+
 
 class Finished:
     """Filled by any thread; one thread waits for it together with its connection."""
 
     def __init__(self) -> None:
         self._results: deque[Result] = deque()
-        self._is_awaited = False
+        self._wanted = _NEVER  # So many make the bell ring.
         self._ear, self._bell = socket.socketpair()
         self._ear.setblocking(False)
         self._bell.setblocking(False)
@@ -23,8 +26,8 @@ class Finished:
     def put(self, link: int, tag: int, answer: Answer) -> None:
         """Note that a delivery is finished."""
         self._results.append((link, tag, answer))
-        if self._is_awaited:
-            self._is_awaited = False
+        if len(self._results) >= self._wanted:
+            self._wanted = _NEVER
             self.ring()
 
     def ring(self) -> None:
@@ -38,14 +41,14 @@ class Finished:
         """The number to poll."""
         return self._ear.fileno()
 
-    def announce(self) -> bool:
-        """Ask to be woken for whatever comes; False where something has come already."""
-        self._is_awaited = True
-        return not self._results
+    def announce(self, wanted: int) -> bool:
+        """Ask to be woken when so many have come; False where they have already."""
+        self._wanted = wanted
+        return len(self._results) < wanted
 
     def hush(self) -> None:
         """Ask for nothing, and forget that the bell was rung."""
-        self._is_awaited = False
+        self._wanted = _NEVER
         try:
             self._ear.recv(4096)
         except BlockingIOError:

@@ -20,7 +20,6 @@ _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 # Both give a message back. A quorum queue takes what is rejected for failed: it counts it, and may let it wait.
 _NACK, _REQUEUE = (frames.BASIC, frames.NACK), 2
 _REJECT, _REQUEUE_REJECTED = (frames.BASIC, 90), 1
-_GATHER_S = 0.005  # What is done behind a slow delivery is said when nothing more has come for so long.
 _LOOK_UP_EVERY_S = 0.1  # While it drains: there is an end to that, too.
 _GIVE_BACK_AFTER_S = 1.0  # A message that can't be dealt with now is not offered again at once.
 
@@ -62,7 +61,7 @@ class Link:
         poller.register(self._finished.fileno(), select.POLLIN)
         self._listen(hand_out)  # Deliveries may have come while the consumers were added.
         while True:
-            patience_ms = self._patience_ms() if self._finished.announce() else 0
+            patience_ms = self._patience_ms() if self._finished.announce(self._acks.wanted) else 0
             ready = {number for number, _ in poller.poll(patience_ms)}
             if self._connection.fileno() in ready:
                 self._listen(hand_out)
@@ -90,10 +89,11 @@ class Link:
 
     def _patience_ms(self) -> int:
         patience = self._connection.heartbeat_s / 4 if not self._is_draining else _LOOK_UP_EVERY_S
-        if self._acks.is_due:
-            patience = min(patience, _GATHER_S)
+        now = time.monotonic()
+        if (gathering := self._acks.patience_s(now)) is not None:
+            patience = min(patience, gathering)
         if self._later:
-            patience = min(patience, self._later[0][0] - time.monotonic())
+            patience = min(patience, self._later[0][0] - now)
         return max(0, int(1000 * patience) + 1)
 
     def _listen(self, hand_out: HandOut) -> None:
@@ -138,12 +138,13 @@ class Link:
             else:
                 heapq.heappush(self._later, (now + _GIVE_BACK_AFTER_S, tag))
         self._in_hand -= len(done)
-        self._acks.add(done)
-        acknowledged = self._acks.take(all_of_them=not done or self._is_draining)
-        if self._recorder is not None:
-            self._recorder.flush()  # Before the broker hears of it: what was not recorded comes again.
+        self._acks.add(done, now)
+        acknowledged = self._acks.take(now, all_of_them=self._is_draining)
         # Rejections come first: an acknowledgement may be of all up to a point.
-        self._send(rejected + acknowledged + self._give_back(now))
+        said = rejected + acknowledged + self._give_back(now)
+        if said and self._recorder is not None:
+            self._recorder.flush()  # Before the broker hears of it: what was not recorded comes again.
+        self._send(said)
 
     def _give_back(self, now: float) -> bytes:
         said = b""

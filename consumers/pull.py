@@ -121,8 +121,9 @@ class Pull:
         """Have these removed from the queue."""
         done = set(tags)
         self._held -= done
-        self._acks.add(done)
-        self._send(self._acks.take(all_of_them=True))
+        now = time.monotonic()
+        self._acks.add(done, now)
+        self._send(self._acks.take(now, all_of_them=True))
 
     def give_back(self) -> None:
         """Put all that is held back into its place; when this returns, the broker has done so."""

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import resource
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -40,3 +41,20 @@ def test_it_rests_in_a_process_with_many_open_files() -> None:
     finished.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(number)
+
+
+def test_the_bell_rings_once_when_enough_have_come() -> None:
+    """Not for the first of them, and not for those that come after."""
+    finished = Finished()
+    rung = []
+
+    is_worth_waiting = finished.announce(2)
+    for tag in (1, 2, 3):
+        finished.put(1, tag, "done")
+        rung.append(bool(select.select([finished], [], [], 0)[0]))
+    finished.hush()
+    has_come = finished.announce(3)
+    finished.close()
+
+    assert (is_worth_waiting, rung, has_come) == (True, [False, True, True], False)
+    assert [tag for _, tag, _ in finished.take()] == [1, 2, 3]
