@@ -52,7 +52,7 @@ docs: .venv/ready  ## Build the documentation as a site: build/site/index.html.
 spark-standalone: .venv/ready  ## The jobs on Spark workers, on a standalone cluster of a master and two workers.
 	$(PYTHON) -m testbed run -- $(PYTHON) -m testbed spark -- $(PYTHON) -m pytest -m spark_cluster
 
-everywhere: .venv/ready  ## Every test on both brokers, those too that `make test` runs on the older one alone.
+everywhere: .venv/ready  ## Every test on both brokers, those too that `make test` runs on one alone.
 	$(PYTHON) -m testbed prepare
 	DELAYCTL_EVERYWHERE=1 $(PYTHON) -m pytest $(SPLIT)
 

@@ -16,21 +16,27 @@ LONGEST = (
 _ON_A_BROKER = re.compile(r"\[(native|container|given)\b")
 _ON_SPARK = re.compile(r"/spark/|/test_(spark|backfill|audit)")
 _STARTS_SPARK = re.compile(r"/faults/|/test_(backfill_cluster|spark_secrets|spark_shipping)\.py")
-# What is typed and shown here; what it asks of a broker has tests of its own, on both.
-_AT_A_SCREEN = re.compile(r"/browser/|/test_(capacity|publish_command|watch)\.py")
+# What is typed and shown here, and what is made of an answer in which brokers do not differ, is told by one of them. What it
+# asks of a broker has tests of its own, on both: applying, publishing, consuming, changing, retrying, and how messages wait.
+_TOLD_BY_THE_OLDER = re.compile(
+    r"/browser/|/integration/test_(capacity|doctor|explain|export|graph|no_delay|odd_bytes|publish_command|simulate|watch)\.py"
+)
+_TOLD_BY_THE_NEWER = re.compile(r"/integration/test_(cancel|import|metrics|serve|status|verify_troubles)\.py")
 
 
 def is_repeated(nodeid: str, among: Container[str]) -> bool:
-    """Whether a test of Spark or of a screen is run on the older broker too, and would tell the same of the newer one.
+    """Whether a test is run on the other broker, too, and would tell the same of this one.
 
     What lies between Spark and a broker is DelayPublisher, whose own tests run on both; one test of Spark's goes all
-    the way on both, too. What lies between a browser and a broker is `delayctl serve`, whose answers are looked at on
-    both. `make everywhere` runs all of them on both.
+    the way on both, too. `make everywhere` runs all of them on both.
     """
-    path = nodeid.partition("::")[0]
+    path, broker = nodeid.partition("::")[0], broker_of(nodeid)
     is_spark = bool(_ON_SPARK.search(path)) and not path.endswith("test_spark_account.py")
-    is_told_by_one = is_spark or bool(_AT_A_SCREEN.search(path))
-    return is_told_by_one and broker_of(nodeid) == "container" and nodeid.replace("[container", "[native", 1) in among
+    if broker == "container":
+        is_told, other = is_spark or bool(_TOLD_BY_THE_OLDER.search(path)), "native"
+    else:
+        is_told, other = bool(_TOLD_BY_THE_NEWER.search(path)), "container"
+    return is_told and broker is not None and nodeid.replace(f"[{broker}", f"[{other}", 1) in among
 
 
 def needs_a_broker(nodeid: str) -> bool:

@@ -39,12 +39,16 @@ def test_tests_of_a_broker_stay_together(nodeid: str, expected: str) -> None:
         ("tests/browser/test_serve_page.py::test_x[native]", False),
         ("tests/integration/test_publish_command.py::TestLines::test_x[container]", True),
         ("tests/integration/test_publisher.py::test_x[container]", False),
+        ("tests/integration/test_publisher.py::test_x[native]", False),
+        ("tests/integration/test_status.py::test_x[native]", True),
+        ("tests/integration/test_status.py::test_x[container]", False),
+        ("tests/integration/test_status.py::test_x", False),
         ("tests/unit/spark/test_rows.py::test_x", False),
     ],
 )
-def test_spark_and_screens_are_tried_on_one_broker(nodeid: str, expected: bool) -> None:
-    """But for the test that goes all the way."""
-    both = {nodeid, nodeid.replace("[container", "[native")}
+def test_what_one_broker_tells_is_tried_on_one(nodeid: str, expected: bool) -> None:
+    """The other has nothing to add, but in the test of Spark that goes all the way."""
+    both = {nodeid.replace("[native", "[container"), nodeid.replace("[container", "[native")}
 
     assert is_repeated(nodeid, both) is expected
 
