@@ -4,6 +4,8 @@ PYTHON := .venv/bin/python
 export DELAYCTL_START_DOCKER ?= 1
 # Tests mostly wait for brokers: four processes, each with brokers of its own, whatever the number of cores.
 SPLIT := -n 4
+# Compile once: where the environment forbids to keep that, every process of the tests would do it again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: alerts docs everywhere reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 

@@ -17,7 +17,7 @@ def after_apply(plan: Plan, outcomes: Sequence[Outcome]) -> int:
     done = sum(isinstance(outcome, Done) for outcome in outcomes)
     if done < len(plan.changes) or plan.refusals:
         return after_failure(outcomes)
-    return PARTLY_APPLIED if plan.waits else DONE
+    return PARTLY_APPLIED if plan.waits or plan.afterwards else DONE
 
 
 def after_failure(outcomes: Sequence[Outcome]) -> int:

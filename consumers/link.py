@@ -121,10 +121,11 @@ class Link:
             raise self._connection.closed(frame)
         if method == frames.CANCEL:
             name, _ = frames.read_short_string(frame[2], 4)
+            self._settle(at_once=True)  # The connection is still there, and what is done need not come again.
             raise ConnectionResetError(f"the queue {quoted(name)} is gone")
 
-    def _settle(self) -> None:
-        """Say what is finished."""
+    def _settle(self, *, at_once: bool = False) -> None:
+        """Say what is finished, as soon as that is worth it."""
         now = time.monotonic()
         done = []
         rejected = b""
@@ -139,7 +140,7 @@ class Link:
                 heapq.heappush(self._later, (now + _GIVE_BACK_AFTER_S, tag))
         self._in_hand -= len(done)
         self._acks.add(done, now)
-        acknowledged = self._acks.take(now, all_of_them=self._is_draining)
+        acknowledged = self._acks.take(now, all_of_them=at_once or self._is_draining)
         # Rejections come first: an acknowledgement may be of all up to a point.
         said = rejected + acknowledged + self._give_back(now)
         if said and self._recorder is not None:

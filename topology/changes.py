@@ -17,7 +17,7 @@ from delayctl.topology.model import (
     sorted_bindings,
 )
 from delayctl.topology.moves import Settle
-from delayctl.topology.order import Delays, creation_stage, delays_on, deletion_stage
+from delayctl.topology.order import Delays, Stage, creation_stage, delays_on, deletion_stage
 from delayctl.topology.placement import places_of
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update
 from delayctl.topology.record import Record, record_of
@@ -208,4 +208,6 @@ def _no_longer_wanted(both: Comparison) -> Iterator[Change]:
     for resource in gone:
         yield Delete(resource, deletion_stage(resource, both.desired, both.delays))
     for binding, policy in covered.items():
-        yield Delete(binding, deletion_stage(binding, both.desired, both.delays), covered_by=policy)
+        later = deletion_stage(binding, both.desired, both.delays)
+        stage = Stage.LEAD_ROUND_SHORTER if binding in both.course.lengthened else later
+        yield Delete(binding, stage, covered_by=policy)

@@ -30,7 +30,7 @@ from delayctl.topology.model import (
 from delayctl.topology.names import ANY, Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
-from delayctl.topology.rerouting import way_of, with_moves
+from delayctl.topology.rerouting import share_messages, two_ways_at_once, way_of, with_moves
 from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
 from delayctl.topology.wording import did_you_mean, plural, shorten
 
@@ -52,6 +52,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     work.refusals += [_refusal(change, work.held[change]) for change in held if not work.held[change].passes]
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
+    work.warnings += two_ways_at_once(work.changes, both.live)
     _check_existing(work)
     _check_ladder(work)
     _check_version(work)
@@ -72,7 +73,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
         record=record,
         intent=intent,
         existing=both.desired.existing,
-        waits=(*both.course.waits, *emptying),
+        waits=(*_switches_to_wait_for(work), *emptying),
         afterwards=tuple(c for c in held if work.held[c].passes and _queue_name(c) not in waited_for),
         counted_on_empty=frozenset(name for name in at_stake(both) if not scene.backlog(name).messages),
         # A plan that writes nothing can't become stale, and a digest of thousands of objects takes its time.
@@ -120,7 +121,19 @@ class _Work:
     def scene(self) -> Scene:
         """What a judgement looks at, as far as judgement has come."""
         both = self.both
-        return Scene(both.desired, both.live, both.owned, both.delays, both.insisted, dict(self.held))
+        return Scene(
+            both.desired, both.live, both.owned, both.delays, both.insisted, dict(self.held), _bent_waits(both)
+        )
+
+
+def _bent_waits(both: Comparison) -> frozenset[str]:
+    """Delay queues that can't be changed yet, and let messages out at another time than the file says."""
+    policies = both.live.policies, both.live.operator_policies
+    return frozenset(
+        name
+        for name, wanted in both.course.held.items()
+        if effective(both.live.queues[name], *policies).settings.ttl != wanted.settings.ttl
+    )
 
 
 def _judge_all(work: _Work) -> None:
@@ -163,6 +176,18 @@ def _emptying_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]
             yield Wait(name, name, scene.backlog(name).messages, longest, longest, outcome)
 
 
+def _switches_to_wait_for(work: _Work) -> Iterator[Wait]:
+    """Queues that empty on the way of a change; none where its next stage is held up, since messages go on coming there."""
+    names = Names(work.both.asked.prefix)
+    stopped = {change.after.name for change in work.held if isinstance(change, Replace)}
+    stopped |= {
+        c.resource.destination
+        for c in work.held
+        if isinstance(c, Delete) and c.covered_by and isinstance(c.resource, Binding)
+    }
+    return (wait for wait in work.both.course.waits if names.delay_queue(wait.subject) not in stopped)
+
+
 def _queue_name(change: Change) -> str | None:
     resource = resource_of(change)
     return resource.name if isinstance(resource, Queue) else None
@@ -180,11 +205,20 @@ def _keep_ways_without_successor(work: _Work) -> None:
         assert isinstance(change.resource, Binding)
         if change not in work.changes:
             continue  # It is behind another way that stays.
-        if hazard := waiting_for.get(way_of(change.resource, live)):
+        left = way_of(change.resource, live)
+        if hazard := next((hazard for way, hazard in waiting_for.items() if share_messages(left, way, live)), None):
             stays = replace(hazard, reason=f"stays as long as its successor can't come: {hazard.reason}")
-            for kept in (change, *_behind(change.resource, work)):
-                work.changes.remove(kept)
-                work.held[kept] = stays
+            kept = [change, *_behind(change.resource, work)]
+            ways = {way_of(c.resource, live) for c in kept if isinstance(c, Delete) and isinstance(c.resource, Binding)}
+            # What would take the place of such a way waits too: beside it, messages would come twice.
+            kept += [
+                c
+                for c in work.changes
+                if isinstance(c, Create) and isinstance(c.resource, Binding) and way_of(c.resource, live) in ways
+            ]
+            for each in kept:
+                work.changes.remove(each)
+                work.held[each] = stays
 
 
 def _behind(way: Binding, work: _Work) -> list[Change]:

@@ -41,6 +41,9 @@ class Scene:
     delays: Delays
     accepted: frozenset[str] = frozenset()
     held: Mapping[Change, Hazard] = field(default_factory=dict)  # What can't be done, so far, and what therefore stays.
+    unchanged: frozenset[str] = (
+        frozenset()
+    )  # Delay queues that wait for another time than asked for, and can't be changed yet.
 
     def backlog(self, queue: str) -> Backlog:
         """What is in a queue, as far as it was counted."""
@@ -50,9 +53,11 @@ class Scene:
     def draining(self) -> dict[str, Duration]:
         """The delay queues that nothing enters once this plan is done, and how long messages wait there."""
         going = self.owned.bindings.difference(self.desired.bindings)
+        # What somebody keeps beside the levels may be entered by its name alone.
+        kept = {queue.name for queue in self.desired.queues} - self.desired.delay_queues
         unentered = (
             self.live.queues[name]
-            for name in self.delays.queues & self.live.queues.keys()
+            for name in (self.delays.queues & self.live.queues.keys()) - kept
             if all(b in going and self._is_closed(b.source) for b in self.live.bindings_at("queue", name))
             and not any(binding.destination == name for binding in self.desired.bindings)
         )
@@ -304,6 +309,7 @@ def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
     }
     # So does what gets another policy when it is empty.
     broken |= {h.name: True for change, h in scene.held.items() if isinstance(resource_of(change), Policy) and h.passes}
+    broken |= dict.fromkeys(scene.unchanged, False)
     for level in scene.desired.waits if broken else ():
         if level.queue in broken and (
             binding.destination in (level.queue, level.entrance, *_before(level, scene))

@@ -120,7 +120,7 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Say whether the broker is as it should be."""
-        return not (self.changes or self.refusals or self.waits)
+        return not (self.changes or self.refusals or self.waits or self.afterwards)
 
     @property
     def altogether(self) -> Duration:

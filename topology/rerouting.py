@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from delayctl.topology.key_index import common_key
 from delayctl.topology.live import Live
 from delayctl.topology.model import CONSISTENT_HASH, Binding, Kind, Topology, binding_order, sorted_bindings
 from delayctl.topology.moves import Move, Settle, Toggle, Way, side_in_force
@@ -85,6 +86,40 @@ def way_of(binding: Binding, live: Live) -> Way:
             return Way(binding.source, binding.key)
         case _:
             return Way(binding.source, binding.key, binding.arguments)
+
+
+def share_messages(one: Way, other: Way, live: Live) -> bool:
+    """Say whether some message may go both ways."""
+    if one.source != other.source:
+        return False
+    source = live.exchanges.get(one.source)
+    match source.type if source else PREDEFINED.get(one.source):
+        case "topic":
+            return common_key(one.key, other.key) is not None
+        case "headers":
+            return True  # By looking at arguments alone there is no telling.
+        case _:
+            return one == other
+
+
+def two_ways_at_once(changes: Iterable[Change], live: Live) -> Iterator[str]:
+    """Warn of what goes an old way and a new one for a moment: patterns that overlap make no move, as neither replaces the other."""
+    changed = [change for change in changes if isinstance(change, Create | Delete)]
+    ended: dict[str, list[Binding]] = defaultdict(list)
+    for binding in sorted_bindings(_bindings(changed, Delete)):
+        ended[binding.source].append(binding)
+    for begun in sorted_bindings(_bindings(changed, Create)):
+        for old in ended.get(begun.source, ()):
+            if _is_pattern(old, begun) and share_messages(way_of(old, live), way_of(begun, live), live):
+                yield (
+                    f"{begun.source}: while this is applied, what matches both {old.key} and {begun.key} comes to "
+                    f"{old.destination} and to {begun.destination}. To avoid that, change keys and destinations one after the other."
+                )
+
+
+def _is_pattern(old: Binding, begun: Binding) -> bool:
+    """Say whether one of two keys may be part of the other, and whether they lead to different places."""
+    return not {"*", "#"}.isdisjoint((*old.key, *begun.key)) and _places([old]) != _places([begun])
 
 
 def place_of(binding: Binding, live: Live) -> tuple[Way, Kind, str]:

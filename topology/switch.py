@@ -36,6 +36,7 @@ class Course:
     aim: Topology
     waits: tuple[Wait, ...] = ()
     covered: Mapping[Binding, str] = field(default_factory=dict)  # Bindings that go once a policy leads round them.
+    lengthened: frozenset[Binding] = frozenset()  # Of these, what led to a shorter wait.
     stages: Mapping[str, Seen] = field(default_factory=dict)  # How far each change is, by its level.
     # Queues that stay as they are, and those that messages would wait in meanwhile: policies of others would bend these.
     held: Mapping[str, Queue] = field(default_factory=dict)
@@ -54,6 +55,7 @@ def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: C
         _aim(asked, going, held),
         tuple(switch.to_wait_for for switch in going),
         {switch.binding: switch.next.policy for switch in going if switch.stage == "empties"},
+        frozenset(switch.binding for switch in going if switch.stage == "empties" and switch.is_lengthened),
         {switch.wait.name: switch.stage if switch.is_under_way else "due" for switch in going if switch.stage},
         {switch.wait.queue: switch.next_queue for switch in held},
     )
@@ -203,6 +205,11 @@ class _Switch:
             return there
         settings = effective(self._desired, self.asked.policies, ()).settings
         return replace(self._desired, name=self.next.queue, settings=settings)
+
+    @property
+    def is_lengthened(self) -> bool:
+        """Say whether messages wait longer from now on."""
+        return self.found is not None and self._ttl(self.found) < self._ttl(self.next_queue)
 
     @property
     def leading_round(self) -> Policy:

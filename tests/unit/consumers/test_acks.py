@@ -69,7 +69,8 @@ def test_little_is_gathered_for_a_moment() -> None:
     acks.add([3, 4, 5], now=11.0)
     plenty = acknowledged(acks.take(11.0), {3, 4, 5, 6})
 
-    assert (at_once, is_wanted, patience) == (b"", 2, pytest.approx(GATHER_S - 0.001))
+    assert (at_once, is_wanted) == (b"", 2)
+    assert patience == pytest.approx(GATHER_S - 0.001)
     assert (in_time, plenty) == ({1, 2}, {3, 4, 5})
     assert (acks.wanted, acks.patience_s(11.0)) == (1, None)
 
