@@ -11,7 +11,7 @@ from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import policy_drift
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import alternate_in_force, effective, is_readable, winner
-from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
+from delayctl.topology.hazards import hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.insertion import ways_beside
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
@@ -31,6 +31,7 @@ from delayctl.topology.names import ANY, Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import share_messages, two_ways_at_once, way_of, with_moves
+from delayctl.topology.stakes import Hazard, Scene
 from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
 from delayctl.topology.wording import did_you_mean, plural, shorten
 

@@ -1,159 +1,23 @@
 """What a change would cost: messages lost or hastened, others cut off. One function per kind of change."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from delayctl.topology.arguments import argument_name, policy_settings
 from delayctl.topology.duration import Duration
-from delayctl.topology.effective import alternate_in_force, effective, winner
-from delayctl.topology.live import Backlog, Live, is_to_hidden_queue
+from delayctl.topology.effective import alternate_in_force, winner
+from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Exchange, Kind, Level, Policy, Queue, Resource, Settings, Topology
 from delayctl.topology.moves import Move, Settle
 from delayctl.topology.names import ANY, Names, rung_name
 from delayctl.topology.order import Delays, way_round
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
-from delayctl.topology.record import Record
+from delayctl.topology.stakes import Hazard, Scene
 from delayctl.topology.wording import plural
 
 # The arguments without which a delay queue loses messages, or lets them out at another time or with another key.
 _KEEPS_A_PROMISE = frozenset(map(argument_name, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """Why a change must not be made, and the name by which a user may insist on it."""
-
-    name: str
-    reason: str
-    fix: str
-    passes: bool = False  # By itself, once queues that nothing enters any more are empty.
-
-
-@dataclass(frozen=True)
-class Scene:
-    """All that a judgement looks at."""
-
-    desired: Topology
-    live: Live
-    owned: Record
-    delays: Delays
-    accepted: frozenset[str] = frozenset()
-    held: Mapping[Change, Hazard] = field(default_factory=dict)  # What can't be done, so far, and what therefore stays.
-    unchanged: frozenset[str] = (
-        frozenset()
-    )  # Delay queues that wait for another time than asked for, and can't be changed yet.
-
-    def backlog(self, queue: str) -> Backlog:
-        """What is in a queue, as far as it was counted."""
-        return self.live.backlog.get(queue, Backlog(0))
-
-    @cached_property
-    def draining(self) -> dict[str, Duration]:
-        """The delay queues that nothing enters once this plan is done, and how long messages wait there."""
-        going = self.owned.bindings.difference(self.desired.bindings)
-        # What somebody keeps beside the levels may be entered by its name alone.
-        kept = {queue.name for queue in self.desired.queues} - self.desired.delay_queues
-        unentered = (
-            self.live.queues[name]
-            for name in (self.delays.queues & self.live.queues.keys()) - kept
-            if all(b in going and self._is_closed(b.source) for b in self.live.bindings_at("queue", name))
-            and not any(binding.destination == name for binding in self.desired.bindings)
-        )
-        return self._with_what_comes_by(self._leaving(unentered))
-
-    def _is_closed(self, entrance: str) -> bool:
-        """Say whether nobody can publish to an entrance once this plan is done.
-
-        That of a step of the ladder stays as long as messages may come by from above; the door leads there no more.
-        """
-        if entrance not in self.staying:
-            return True
-        ways_in = (b for b in self.live.bindings_at("exchange", entrance) if b.destination == entrance)
-        ours = self.owned.bindings.difference(self.desired.bindings)
-        return self.names.step_of(entrance) is not None and all(binding in ours for binding in ways_in)
-
-    def _with_what_comes_by(self, leaving: Mapping[str, Duration]) -> dict[str, Duration]:
-        """How long queues take to empty where a step of the ladder also gets what waits above it now."""
-        steps = {name: step for name in leaving if (step := self.names.step_of(name)) is not None}
-        slowest = {step: max(leaving[name].ms for name in steps if steps[name] == step) for step in steps.values()}
-        return {
-            name: Duration(wait.ms + sum(ms for step, ms in slowest.items() if step > steps[name]))
-            if name in steps
-            else wait
-            for name, wait in leaving.items()
-        }
-
-    def _leaving(self, queues: Iterable[Queue]) -> dict[str, Duration]:
-        """Those of these queues that messages leave by themselves, and how long they wait there."""
-        policies = self.live.policies, self.live.operator_policies
-        found = ((queue.name, effective(queue, *policies).settings) for queue in queues)
-        return {name: settings.ttl for name, settings in found if settings.ttl and settings.dead_letter_exchange}
-
-    @cached_property
-    def emptying(self) -> Mapping[str, Duration]:
-        """The delay queues that nothing enters: also those that are not bound now, and shall be when they are declared anew."""
-        unbound = {name for name in self.delays.queues if not self.live.bindings_at("queue", name)}
-        return self.draining | self._leaving(self.live.queues[name] for name in unbound & self.live.queues.keys())
-
-    def empties_by_itself(self, queue: str) -> bool:
-        """Say whether nothing enters a delay queue, and nobody keeps what is in it from leaving in time."""
-        return queue in self.emptying and not self.backlog(queue).consumers
-
-    @cached_property
-    def waiting(self) -> int:
-        """How many messages wait in delay queues and still need the way out."""
-        return sum(self.backlog(name).messages for name in self.delays.queues - self.accepted)
-
-    @cached_property
-    def is_waiting_over_soon(self) -> bool:
-        """Say whether all these messages are in queues of ours that empty by themselves: those of others fill again."""
-        holding = {name for name in self.delays.queues - self.accepted if self.backlog(name).messages}
-        return holding <= self.draining.keys() & self.owned.queues
-
-    @cached_property
-    def names(self) -> Names:
-        """The names of delayctl's own objects."""
-        return Names(self.desired.prefix)
-
-    def waiting_above(self, step: int) -> dict[str, int]:
-        """The queues at a step of the ladder or above it with messages that may still come by, and how many."""
-        steps = {name: self.names.step_of(name) for name in self.delays.queues - self.accepted}
-        above = (name for name, found in steps.items() if found is not None and found >= step)
-        return {name: count for name in above if (count := self.backlog(name).messages)}
-
-    @cached_property
-    def way_out(self) -> frozenset[str]:
-        """Every name that an expiring message may pass or reach."""
-        reached, ahead = set(self.safety_net), [self.desired.exit]
-        while ahead:
-            here = ahead.pop()
-            if here not in reached:
-                reached.add(here)
-                ahead += [b.destination for b in self.live.bindings_at("exchange", here) if b.source == here]
-        return frozenset(reached)
-
-    @cached_property
-    def routed(self) -> frozenset[tuple[str, str]]:
-        """The exchanges and keys that shall lead somewhere."""
-        return frozenset((binding.source, binding.key) for binding in self.desired.bindings)
-
-    @cached_property
-    def safety_net(self) -> frozenset[str]:
-        """What catches an expired message that has no route."""
-        return frozenset({self.names.unrouted_exchange(), self.names.unrouted_queue()})
-
-    @cached_property
-    def staying(self) -> frozenset[str]:
-        """The exchanges and queues that stay although the file no longer asks for them."""
-        deleted = (change.resource for change in self.held if isinstance(change, Delete))
-        return frozenset(resource.name for resource in deleted if isinstance(resource, Exchange | Queue))
-
-    @cached_property
-    def staying_entrances(self) -> frozenset[str]:
-        """Of these, what leads into delays."""
-        return self.staying & self.delays.entrances
 
 
 def hazard_of(change: Change, scene: Scene) -> Hazard | None:

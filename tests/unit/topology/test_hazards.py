@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 from delayctl.topology.diff import diff, empty_topology
-from delayctl.topology.hazards import Hazard, Scene, hazard_of, judging_rank, queues_to_count, warnings_of
+from delayctl.topology.hazards import hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology, freeze_arguments
 from delayctl.topology.order import delays_on
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, title
 from delayctl.topology.record import Record
 from delayctl.topology.spec import RouteSpec, Target
+from delayctl.topology.stakes import Hazard, Scene
 
 from tests.support.examples import ORDERS_ROUTE, live_of, shop
 
