@@ -8,32 +8,26 @@ from functools import partial
 from itertools import groupby
 
 from delayctl.topology.changes import Comparison
-from delayctl.topology.compare import policy_drift
-from delayctl.topology.duration import Duration
-from delayctl.topology.effective import alternate_in_force, effective, is_readable, winner
+from delayctl.topology.effective import alternate_in_force, effective, winner
 from delayctl.topology.hazards import hazard_of, judging_rank, queues_to_count, warnings_of
-from delayctl.topology.insertion import ways_beside
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
-    CONSISTENT_HASH,
-    ENABLE_CONSISTENT_HASH,
     Binding,
     Exchange,
-    Level,
     Policy,
     Queue,
     Reference,
     Resource,
     Topology,
-    binding_order,
 )
-from delayctl.topology.names import ANY, Names
+from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
+from delayctl.topology.preconditions import unmet
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import share_messages, two_ways_at_once, way_of, with_moves
 from delayctl.topology.stakes import Hazard, Scene
-from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
-from delayctl.topology.wording import did_you_mean, plural, shorten
+from delayctl.topology.surroundings import bent_by_others, remarks
+from delayctl.topology.wording import did_you_mean, shorten
 
 
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
@@ -54,11 +48,9 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     work.warnings += two_ways_at_once(work.changes, both.live)
-    _check_existing(work)
-    _check_ladder(work)
-    _check_version(work)
-    _check_exchange_types(work)
-    _check_surroundings(work, vhost)
+    work.refusals += unmet(both, on_ladder=sum(scene.waiting_above(0).values()))
+    work.refusals += bent_by_others(both, vhost)
+    work.warnings += remarks(both, [resource_of(change) for change in held])
     work.warnings += _insisted_on_nothing(work)
     emptying = tuple(_emptying_to_wait_for(work, held))
     waited_for = {wait.queue for wait in emptying}
@@ -276,123 +268,6 @@ def _insisted_on_nothing(work: _Work) -> Iterator[str]:
         now = f"What is refused now: {', '.join(refused)}." if refused else "Nothing is refused now."
         guess = did_you_mean(name, refused or known)
         yield f"--accept-loss {shorten(name)}: neither the file nor the broker has anything of this name{guess}. {now}"
-
-
-def _check_existing(work: _Work) -> None:
-    for reference in work.both.desired.existing:
-        found = (work.both.live.exchanges if reference.kind == "exchange" else work.both.live.queues).get(
-            reference.name
-        )
-        subject = f"{reference.kind} {reference.name}"
-        if found is None:
-            fix = "create it first, or remove 'existing: true' so that delayctl declares it"
-            work.refusals.append(Refusal(subject, "is marked existing and is not on the broker", fix, blocking=True))
-            continue
-        kind = found.type if isinstance(found, Exchange) else found.settings.type or "classic"
-        if reference.type and kind != reference.type:
-            reason = f"is marked existing with type {reference.type}, but is of type {kind}"
-            work.refusals.append(Refusal(subject, reason, f"write type: {kind}", blocking=True))
-
-
-def _check_ladder(work: _Work) -> None:
-    """What is under way on a ladder counts on the steps below it as they are."""
-    names, scene = Names(work.both.asked.prefix), work.scene
-    steps = [wait for wait in work.both.asked.waits if names.step_of(wait.queue) is not None]
-    found = {wait.ttl: ttl for wait in steps if (ttl := _wait_in_force(wait, work.both)) is not None}
-    # Where some steps are as they shall be, others are broken, or a change of all of them has begun: that is to be mended.
-    if not found or any(asked == ttl for asked, ttl in found.items()):
-        return
-    if waiting := sum(scene.waiting_above(0).values()):
-        are = "are" if waiting > 1 else "is"
-        reason = f"{plural(waiting, 'message')} {are} under way on it, and would come early or late with steps of another length"
-        fix = "let it run empty first: apply a file without any, with --wait, and then this one"
-        work.refusals.append(Refusal(f"ladder {names.entrance(ANY)}", reason, fix, blocking=True))
-
-
-def _wait_in_force(step: Level, both: Comparison) -> Duration | None:
-    """How long messages wait at a step of the ladder by what is ours: in its queue, or in the one that stands in for it."""
-    names, live = Names(both.asked.prefix), both.live
-    is_bound = Binding(step.entrance, "queue", step.queue) in live.bindings
-    queue = live.queues.get(step.queue if is_bound else names.next(step.name).queue)
-    ours = [policy for policy in live.policies if policy.name == names.policy(step.name)]
-    return effective(queue, ours, ()).settings.ttl if queue else None
-
-
-def _check_version(work: _Work) -> None:
-    """A release that does not know an argument takes it all the same, and does nothing of what it says."""
-    version = work.both.live.version
-    for queue in work.both.desired.queues:
-        if queue.settings.waits_between_retries and not has_delayed_retry(version):
-            known_as = f"RabbitMQ {version}" if version else "a broker that does not tell its version"
-            reason = f"its retries wait by broker, which {known_as} does not do: what fails would come back at once"
-            since = version_text(DELAYED_RETRY_SINCE)
-            fix = f"upgrade to {since} or later, or let them wait in levels: remove by: broker"
-            work.refusals.append(Refusal(f"queue {queue.name}", reason, fix, blocking=True))
-
-
-def _check_exchange_types(work: _Work) -> None:
-    """A type that a plugin brings can be declared only where the plugin is switched on."""
-    known = work.both.live.exchange_types
-    for exchange in work.both.desired.exchanges if known is not None else ():
-        if exchange.type == CONSISTENT_HASH and known is not None and exchange.type not in known:
-            reason = f"is of the type {CONSISTENT_HASH}, which the broker does not have: its plugin is not enabled"
-            work.refusals.append(Refusal(f"exchange {exchange.name}", reason, ENABLE_CONSISTENT_HASH, blocking=True))
-
-
-def _check_surroundings(work: _Work, vhost: str) -> None:
-    """What others did that changes how ours behaves, and that is not ours to undo."""
-    policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
-    has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
-    # Nobody else has a say in how delays wait, nor in how long lost messages are kept.
-    strict = desired.delay_queues | ({Names(desired.prefix).unrouted_queue()} if desired.waits else set())
-    for queue in desired.queues if has_strangers else ():
-        drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
-        if drift:
-            work.refusals.append(drift)
-    work.refusals.extend(_switches_held(work, vhost))
-    for policy in (*policies, *live.operator_policies):
-        if not is_readable(policy.pattern):
-            work.warnings.append(
-                f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
-            )
-    work.warnings.extend(_adoption(work))
-    work.warnings.extend(ways_beside(work.both))
-    ours = work.both.owned.bindings.union(desired.bindings)
-    own = {(b.source, b.destination) for b in desired.bindings if b.source in desired.entrances}
-    own |= {(wait.entrance, wait.queue) for wait in desired.waits}
-    strangers = (
-        b for b in live.bindings - ours if b.source in desired.entrances and (b.source, b.destination) not in own
-    )
-    for binding in sorted(strangers, key=binding_order):
-        work.warnings.append(
-            f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
-        )
-
-
-def _switches_held(work: _Work, vhost: str) -> Iterator[Refusal]:
-    """Queues that could only be changed by way of one that a policy of others would bend."""
-    policies, live, desired = work.both.policies_afterwards, work.both.live, work.both.desired
-    for name, meanwhile in work.both.course.held.items():
-        drift = policy_drift(meanwhile, live, policies, desired.policies, is_delay=True, vhost=vhost)
-        if drift:
-            reason = f"stays as it is: messages would wait in {meanwhile.name} while it is changed, and {drift.reason}"
-            yield replace(drift, subject=f"queue {name}", reason=reason)
-
-
-def _adoption(work: _Work) -> Iterator[str]:
-    """What others made and the file describes as it is: from now on it is ours, and goes with `destroy`."""
-    live, desired, record = work.both.live, work.both.desired, work.both.owned
-    unknown_exchanges, unknown_queues = live.exchanges.keys() - record.exchanges, live.queues.keys() - record.queues
-    names = [exchange.name for exchange in desired.exchanges if exchange.name in unknown_exchanges]
-    names += [queue.name for queue in desired.queues if queue.name in unknown_queues]
-    held = {resource.name for resource in map(resource_of, work.held) if not isinstance(resource, Binding)}
-    adopted = [name for name in names if name not in held]
-    if adopted:
-        shown = ", ".join(adopted[:5]) + (", …" if len(adopted) > 5 else "")
-        yield (
-            f"{plural(len(adopted), 'object')} on the broker that delayctl has no record of ({shown}) will be managed from now on; "
-            "destroy would remove them. Mark what belongs to others with existing: true."
-        )
 
 
 def _order(delays: dict[str, int], change: Change) -> tuple[int, int, int, str]:

@@ -1,0 +1,77 @@
+"""What has to hold before anything is applied, and that no change of ours brings about."""
+
+from collections.abc import Iterator
+
+from delayctl.topology.changes import Comparison
+from delayctl.topology.duration import Duration
+from delayctl.topology.effective import effective
+from delayctl.topology.model import CONSISTENT_HASH, ENABLE_CONSISTENT_HASH, Binding, Exchange, Level
+from delayctl.topology.names import ANY, Names
+from delayctl.topology.plan import Refusal
+from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
+from delayctl.topology.wording import plural
+
+
+def unmet(both: Comparison, *, on_ladder: int) -> Iterator[Refusal]:
+    """What does not hold; so many messages are on their way through a ladder."""
+    yield from _existing_that_is_not(both)
+    yield from _another_ladder(both, on_ladder)
+    yield from _retries_that_would_not_wait(both)
+    yield from _types_that_no_plugin_brings(both)
+
+
+def _existing_that_is_not(both: Comparison) -> Iterator[Refusal]:
+    for reference in both.desired.existing:
+        found = (both.live.exchanges if reference.kind == "exchange" else both.live.queues).get(reference.name)
+        subject = f"{reference.kind} {reference.name}"
+        if found is None:
+            fix = "create it first, or remove 'existing: true' so that delayctl declares it"
+            yield Refusal(subject, "is marked existing and is not on the broker", fix, blocking=True)
+            continue
+        kind = found.type if isinstance(found, Exchange) else found.settings.type or "classic"
+        if reference.type and kind != reference.type:
+            reason = f"is marked existing with type {reference.type}, but is of type {kind}"
+            yield Refusal(subject, reason, f"write type: {kind}", blocking=True)
+
+
+def _another_ladder(both: Comparison, on_ladder: int) -> Iterator[Refusal]:
+    """What is under way on a ladder counts on the steps below it as they are."""
+    names = Names(both.asked.prefix)
+    steps = [wait for wait in both.asked.waits if names.step_of(wait.queue) is not None]
+    found = {wait.ttl: ttl for wait in steps if (ttl := _wait_in_force(wait, both)) is not None}
+    # Where some steps are as they shall be, others are broken, or a change of all of them has begun: that is to be mended.
+    if on_ladder and found and all(asked != ttl for asked, ttl in found.items()):
+        are = "are" if on_ladder > 1 else "is"
+        reason = f"{plural(on_ladder, 'message')} {are} under way on it, and would come early or late with steps of another length"
+        fix = "let it run empty first: apply a file without any, with --wait, and then this one"
+        yield Refusal(f"ladder {names.entrance(ANY)}", reason, fix, blocking=True)
+
+
+def _wait_in_force(step: Level, both: Comparison) -> Duration | None:
+    """How long messages wait at a step of the ladder by what is ours: in its queue, or in the one that stands in for it."""
+    names, live = Names(both.asked.prefix), both.live
+    is_bound = Binding(step.entrance, "queue", step.queue) in live.bindings
+    queue = live.queues.get(step.queue if is_bound else names.next(step.name).queue)
+    ours = [policy for policy in live.policies if policy.name == names.policy(step.name)]
+    return effective(queue, ours, ()).settings.ttl if queue else None
+
+
+def _retries_that_would_not_wait(both: Comparison) -> Iterator[Refusal]:
+    """A release that does not know an argument takes it all the same, and does nothing of what it says."""
+    version = both.live.version
+    for queue in both.desired.queues:
+        if queue.settings.waits_between_retries and not has_delayed_retry(version):
+            known_as = f"RabbitMQ {version}" if version else "a broker that does not tell its version"
+            reason = f"its retries wait by broker, which {known_as} does not do: what fails would come back at once"
+            since = version_text(DELAYED_RETRY_SINCE)
+            fix = f"upgrade to {since} or later, or let them wait in levels: remove by: broker"
+            yield Refusal(f"queue {queue.name}", reason, fix, blocking=True)
+
+
+def _types_that_no_plugin_brings(both: Comparison) -> Iterator[Refusal]:
+    """A type that a plugin brings can be declared only where the plugin is switched on."""
+    known = both.live.exchange_types
+    for exchange in both.desired.exchanges if known is not None else ():
+        if exchange.type == CONSISTENT_HASH and known is not None and exchange.type not in known:
+            reason = f"is of the type {CONSISTENT_HASH}, which the broker does not have: its plugin is not enabled"
+            yield Refusal(f"exchange {exchange.name}", reason, ENABLE_CONSISTENT_HASH, blocking=True)

@@ -1,0 +1,70 @@
+"""What others did that changes how ours behaves, and that is not ours to undo."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from delayctl.topology.changes import Comparison
+from delayctl.topology.compare import policy_drift
+from delayctl.topology.effective import is_readable
+from delayctl.topology.insertion import ways_beside
+from delayctl.topology.model import Binding, Resource, binding_order
+from delayctl.topology.names import Names
+from delayctl.topology.plan import Refusal, label
+from delayctl.topology.wording import plural
+
+
+def bent_by_others(both: Comparison, vhost: str) -> Iterator[Refusal]:
+    """The queues that policies of others give other settings, or would while they are changed."""
+    policies, live, desired = both.policies_afterwards, both.live, both.desired
+    has_strangers = bool(live.operator_policies) or bool(set(policies) - set(desired.policies))
+    # Nobody else has a say in how delays wait, nor in how long lost messages are kept.
+    strict = desired.delay_queues | ({Names(desired.prefix).unrouted_queue()} if desired.waits else set())
+    for queue in desired.queues if has_strangers else ():
+        drift = policy_drift(queue, live, policies, desired.policies, is_delay=queue.name in strict, vhost=vhost)
+        if drift:
+            yield drift
+    for name, meanwhile in both.course.held.items():
+        drift = policy_drift(meanwhile, live, policies, desired.policies, is_delay=True, vhost=vhost)
+        if drift:
+            reason = f"stays as it is: messages would wait in {meanwhile.name} while it is changed, and {drift.reason}"
+            yield replace(drift, subject=f"queue {name}", reason=reason)
+
+
+def remarks(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
+    """What is worth knowing of it; these can't be done yet."""
+    for policy in (*both.policies_afterwards, *both.live.operator_policies):
+        if not is_readable(policy.pattern):
+            yield (
+                f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
+            )
+    yield from _adoption(both, held)
+    yield from ways_beside(both)
+    for binding in _ways_round_delays(both):
+        yield f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
+
+
+def _ways_round_delays(both: Comparison) -> list[Binding]:
+    """What others hung behind our entrances."""
+    desired, ours = both.desired, both.owned.bindings.union(both.desired.bindings)
+    own = {(b.source, b.destination) for b in desired.bindings if b.source in desired.entrances}
+    own |= {(wait.entrance, wait.queue) for wait in desired.waits}
+    strangers = (
+        b for b in both.live.bindings - ours if b.source in desired.entrances and (b.source, b.destination) not in own
+    )
+    return sorted(strangers, key=binding_order)
+
+
+def _adoption(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
+    """What others made and the file describes as it is: from now on it is ours, and goes with `destroy`."""
+    live, desired, record = both.live, both.desired, both.owned
+    unknown_exchanges, unknown_queues = live.exchanges.keys() - record.exchanges, live.queues.keys() - record.queues
+    names = [exchange.name for exchange in desired.exchanges if exchange.name in unknown_exchanges]
+    names += [queue.name for queue in desired.queues if queue.name in unknown_queues]
+    staying = {resource.name for resource in held if not isinstance(resource, Binding)}
+    adopted = [name for name in names if name not in staying]
+    if adopted:
+        shown = ", ".join(adopted[:5]) + (", …" if len(adopted) > 5 else "")
+        yield (
+            f"{plural(len(adopted), 'object')} on the broker that delayctl has no record of ({shown}) will be managed from now on; "
+            "destroy would remove them. Mark what belongs to others with existing: true."
+        )
