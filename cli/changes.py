@@ -20,7 +20,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import tell, write_file
+from delayctl.cli.output import refuse_inputs, tell, write_file
 from delayctl.topology.diff import empty_topology
 from delayctl.topology.errors import PlanUnreadable
 from delayctl.topology.expand import expand
@@ -57,6 +57,7 @@ def plan(
     topology: str, out: str | None, detailed_exitcode: bool, accept_loss: tuple[str, ...], output: str, **options: Any
 ) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
+    refuse_inputs("--out", out, topology, options["values_files"])
     connection, spec = connection_from(options), spec_from(topology, options)
     host = host_for(connection, connection.vhost_for(spec), without=_WITHOUT_MANAGEMENT)
     desired, is_text = expand(spec), output == "text"

@@ -10,7 +10,7 @@ from delayctl.cli import exit_codes
 from delayctl.cli.export_quoting import compose_text, hcl_value, yaml_value
 from delayctl.cli.export_views import FORMATS, Format, beyond, compose_values, kubernetes_values, terraform_values
 from delayctl.cli.options import spec_from, template_options, topology_argument
-from delayctl.cli.output import write_file
+from delayctl.cli.output import refuse_inputs, write_file
 from delayctl.cli.views import to_json_text
 from delayctl.topology.definitions import definitions_of
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -50,6 +50,7 @@ def export(topology: str, form: Format, out: str, vhost: str | None, cluster: st
     """Write what TOPOLOGY describes as RabbitMQ definitions, Terraform, Kubernetes objects or docker compose."""
     if vhost == "" or not cluster:
         raise BadOption(f"--{'cluster' if vhost else 'vhost'} is empty", fix="name one, or leave the option out")
+    refuse_inputs("--out", None if out == _STDOUT else out, topology, options["values_files"])
     spec = spec_from(topology, options)
     desired, vhost = expand(spec), vhost or spec.vhost or "/"
     _refuse_what_is_beyond(desired, form, vhost, source=topology)

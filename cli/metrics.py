@@ -18,7 +18,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import replace_file
+from delayctl.cli.output import refuse_inputs, replace_file
 from delayctl.cli.status import gather
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError
@@ -93,6 +93,7 @@ def metrics(
     """
     if textfile is not None and listen is not None:
         raise click.UsageError("give --textfile or --listen, not both")
+    refuse_inputs("--textfile", textfile, topology, options["values_files"])
     connection, spec = connection_from(options), spec_from(topology, options)
     # Who scrapes does not wait for long: better no figures in time than figures that nobody takes any more.
     host = host_for(connection, connection.vhost_for(spec), is_patient=False)

@@ -20,7 +20,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import replace_file
+from delayctl.cli.output import refuse_inputs, replace_file
 from delayctl.cli.verify_bar import Bar
 from delayctl.cli.verify_metrics import Tally, Way, added_up, tallies_in, verify_exposition
 from delayctl.cli.verify_views import Report, report_json, report_text
@@ -105,6 +105,7 @@ def verify(topology: str, *, levels: tuple[str, ...], metrics_file: str | None, 
 
     Routes are proved by the objects on the broker, so that no consumer gets a canary, unless --through-routes is given.
     """
+    refuse_inputs("--metrics-file", metrics_file, topology, options["values_files"])
     count, up_to, most = (options.pop(name) for name in ("count", "up_to", "max_lateness"))
     hasten, through_routes = options.pop("hasten"), options.pop("through_routes")
     connection, spec = connection_from(options), spec_from(topology, options)
