@@ -10,7 +10,14 @@ from delayctl.cli.capacity_json import capacity_json
 from delayctl.cli.capacity_options import Asked, asked_of, budget_of, needs_of_file, needs_without_file
 from delayctl.cli.capacity_views import Answer, capacity_text
 from delayctl.cli.host import Host, host_for
-from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.options import (
+    TopologyFile,
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+)
 from delayctl.cli.views import to_json_text
 from delayctl.publishers.calibrate import calibrate
 from delayctl.topology.calibration import Budget, Calibration
@@ -41,7 +48,7 @@ Examples:
 Exit code: 0, and 1 when it does not fit: more come than may wait, or full queues take more than there is.
 """,
 )
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option(
     "--rate", "rates", multiple=True, metavar="[LEVEL=]RATE", help="How many come, such as 1000/s. May be repeated."
 )

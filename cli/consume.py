@@ -11,6 +11,7 @@ from delayctl.cli.audit_drain import arrival_line
 from delayctl.cli.consume_guard import guard
 from delayctl.cli.options import (
     Connection,
+    TopologyFile,
     connection_from,
     connection_options,
     output_option,
@@ -40,7 +41,7 @@ Examples:
 """,
 )
 @click.argument("queue")
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
 @click.option("--wait", "wait_", metavar="DURATION", help="Stop when nothing has come for this long, such as 10s.")
 @click.option("--requeue", is_flag=True, help="Leave the messages in the queue.")

@@ -9,8 +9,9 @@ import click
 from delayctl.cli import exit_codes
 from delayctl.cli.export_quoting import compose_text, hcl_value, yaml_value
 from delayctl.cli.export_views import FORMATS, Format, beyond, compose_values, kubernetes_values, terraform_values
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import spec_from, template_options, topology_argument
-from delayctl.cli.output import refuse_inputs, write_file
+from delayctl.cli.output import write_file
 from delayctl.cli.views import to_json_text
 from delayctl.topology.definitions import definitions_of
 from delayctl.topology.errors import BadOption, DelayctlError

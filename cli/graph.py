@@ -14,8 +14,9 @@ from delayctl.cli.graph_png import png
 from delayctl.cli.graph_svg import svg
 from delayctl.cli.graph_theme import THEMES, Theme
 from delayctl.cli.host import Host, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import connection_from, connection_options, spec_from, template_options, topology_argument
-from delayctl.cli.output import refuse_inputs, write_file
+from delayctl.cli.output import write_file
 from delayctl.cli.views import plan_summary, to_json_text
 from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.host import Host, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.metrics_server import Shared, address_url, serving
 from delayctl.cli.options import (
     connection_from,
@@ -18,7 +19,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import refuse_inputs, replace_file
+from delayctl.cli.output import replace_file
 from delayctl.cli.status import gather
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError

@@ -5,11 +5,10 @@ import io
 import os
 import secrets
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.errors import DelayctlError
 from delayctl.topology.wording import escaped
 
 _ESCAPES = "delayctl.escapes"
@@ -36,21 +35,6 @@ def tell(text: str) -> None:
     except OSError:
         # What was begun is carried through: `apply | head` must not leave half of it undone.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def refuse_inputs(option: str, file: str | None, topology: str, values_files: Iterable[str]) -> None:
-    """Raise BadOption where an answer would be written over what it is made from."""
-    inputs = [(topology, "the topology file"), *((values, "the file given with --values") for values in values_files)]
-    for source, what in inputs:
-        if file is not None and _is_same(file, source):
-            raise BadOption(f"{option} is {what} itself", where=file, fix="name another file")
-
-
-def _is_same(file: str, source: str) -> bool:
-    try:
-        return Path(file).is_file() and os.path.samefile(file, source)
-    except OSError:
-        return False  # Whoever reads or writes it says what is wrong with it.
 
 
 def write_file(file: str, content: str | bytes, *, what: str = "the file", overwrite: bool = True) -> None:

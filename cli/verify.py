@@ -11,6 +11,7 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.host import Host, check_same_broker, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import (
     connection_from,
     connection_options,
@@ -20,7 +21,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
-from delayctl.cli.output import refuse_inputs, replace_file
+from delayctl.cli.output import replace_file
 from delayctl.cli.verify_bar import Bar
 from delayctl.cli.verify_metrics import Tally, Way, added_up, tallies_in, verify_exposition
 from delayctl.cli.verify_views import Report, report_json, report_text
