@@ -9,7 +9,15 @@ from delayctl.cli.backfill_inputs import need_spark, order_from
 from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text
 from delayctl.cli.carry_out import ask
 from delayctl.cli.host import host_for
-from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.options import (
+    TopologyFile,
+    connection_from,
+    connection_options,
+    output_option,
+    refuse_question,
+    spec_from,
+    template_options,
+)
 from delayctl.cli.output import tell
 from delayctl.cli.views import to_json_text
 from delayctl.publishers.choice import ROUNDINGS
@@ -37,7 +45,7 @@ It can be stopped at any point (Ctrl-C, or worse): run the same command again, a
 confirmed is sent. What is put aside and what is confirmed is in the checkpoint folder; see delayctl audit.
 """,
 )
-@click.option("--topology", default="topology.yaml", show_default=True, type=click.Path(), help="The topology file.")
+@click.option("--topology", default="topology.yaml", show_default=True, type=TopologyFile(), help="The topology file.")
 @click.option("--source", required=True, metavar="FORMAT:PLACE", help="parquet:, csv:, json:, orc:, table:, jdbc: …")
 @click.option(
     "--source-option",
@@ -110,6 +118,7 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
 
     It looks at the rows first, says what would happen, and asks. A COLUMN may be any expression of Spark's SQL.
     """
+    refuse_question(topology, yes=yes or dry_run)
     need_spark()
     from delayctl.spark.backfill_order import backfill as carry_out  # noqa: PLC0415 (see need_spark)
 

@@ -7,7 +7,14 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.host import host_for
-from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.options import (
+    TopologyFile,
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+)
 from delayctl.cli.views import to_json_text
 from delayctl.consumers.cancelled import Cancellation, encode
 from delayctl.publishers.choice import Ways
@@ -34,7 +41,7 @@ Examples:
   delayctl cancel topology.yaml order-4711 --undo
 """,
 )
-@click.argument("topology", type=click.Path())
+@click.argument("topology", type=TopologyFile())
 @click.argument("message_ids", nargs=-1, required=True, metavar="MESSAGE_ID...")
 @click.option(
     "--for", "duration", metavar="DURATION", help="Remember it this long.  [default: as long as anything can wait]"

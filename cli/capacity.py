@@ -4,12 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from delayctl.cli import exit_codes
 from delayctl.cli.capacity_json import capacity_json
 from delayctl.cli.capacity_options import Asked, asked_of, budget_of, needs_of_file, needs_without_file
 from delayctl.cli.capacity_views import Answer, capacity_text
 from delayctl.cli.host import Host, host_for
-from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.options import (
+    TopologyFile,
+    connection_from,
+    connection_options,
+    output_option,
+    spec_from,
+    template_options,
+)
 from delayctl.cli.views import to_json_text
 from delayctl.publishers.calibrate import calibrate
 from delayctl.topology.calibration import Budget, Calibration
@@ -40,7 +48,7 @@ Examples:
 Exit code: 0, and 1 when it does not fit: more come than may wait, or full queues take more than there is.
 """,
 )
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option(
     "--rate", "rates", multiple=True, metavar="[LEVEL=]RATE", help="How many come, such as 1000/s. May be repeated."
 )
@@ -82,6 +90,8 @@ def capacity(topology: str | None, *, live: bool, is_calibrating: bool, output: 
     For one delay by --rate, --delay or --max-length, or for every level of TOPOLOGY.
     """
     asked, budget, connection = asked_of(options), budget_of(options), connection_from(options)
+    if not is_calibrating:
+        _refuse_what_only_calibrates()
     if is_calibrating and asked.memory_each is not None:
         raise BadOption("--calibrate measures what --memory-per-message says", fix="leave out one of them")
     spec = spec_from(topology, options) if topology is not None else None
@@ -93,6 +103,14 @@ def capacity(topology: str | None, *, live: bool, is_calibrating: bool, output: 
     answer = _answer(topology, spec, asked, host, budget if is_calibrating else None)
     click.echo(to_json_text(capacity_json(answer)) if output == "json" else capacity_text(answer))
     return exit_codes.DONE if answer.capacity.fits else exit_codes.FAILED
+
+
+def _refuse_what_only_calibrates() -> None:
+    context = click.get_current_context()
+    for name in ("calibrate_messages", "calibrate_time"):
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            option = f"--{name.replace('_', '-')}"
+            raise BadOption(f"{option} is for --calibrate", fix="leave it out, or measure on the broker: --calibrate")
 
 
 def _answer(file: str | None, spec: Spec | None, asked: Asked, host: Host | None, budget: Budget | None) -> Answer:
@@ -107,7 +125,7 @@ def _answer(file: str | None, spec: Spec | None, asked: Asked, host: Host | None
     available = _available(asked, spec, management)
     if not spec:
         needs = _filled(needs, available)
-    return Answer(Capacity(needs, available), file, calibrations, tuple(_notes(needs)))
+    return Answer(Capacity(needs, available), file, calibrations, tuple(_notes(needs)) if spec else ())
 
 
 def _calibrated(host: Host, needs: tuple[Need, ...], body: int, budget: Budget, prefix: str) -> tuple[Calibration, ...]:
@@ -154,6 +172,8 @@ def _filled(needs: tuple[Need, ...], available: Available) -> tuple[Need, ...]:
             "nothing says how many messages wait",
             fix="give --rate and --delay, --max-length, --memory, or a topology file",
         )
+    if most < 1:
+        return needs  # A limit of 0 is no advice: that nothing fits is told as a shortfall.
     return (replace(need, max_length=most),)
 
 

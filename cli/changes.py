@@ -7,15 +7,18 @@ import click
 from delayctl.cli import exit_codes, views
 from delayctl.cli.carry_out import Manner, Task, confirm_and_carry_out, plan_and_carry_out
 from delayctl.cli.host import host_for, with_what_answers
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.lint_views import finding_json
 from delayctl.cli.linting import grave_findings, refuse_errors
 from delayctl.cli.options import (
     DEFAULT_TOPOLOGY,
     Connection,
+    TopologyFile,
     connection_from,
     connection_options,
     duration_value,
     output_option,
+    refuse_question,
     spec_from,
     template_options,
     topology_argument,
@@ -57,6 +60,7 @@ def plan(
     topology: str, out: str | None, detailed_exitcode: bool, accept_loss: tuple[str, ...], output: str, **options: Any
 ) -> int:
     """Show what apply would change on the broker, and what it would refuse."""
+    refuse_inputs("--out", out, topology, options["values_files"])
     connection, spec = connection_from(options), spec_from(topology, options)
     host = host_for(connection, connection.vhost_for(spec), without=_WITHOUT_MANAGEMENT)
     desired, is_text = expand(spec), output == "text"
@@ -119,7 +123,7 @@ Examples:
   delayctl apply --plan today.plan --yes
 """,
 )
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option("--plan", "plan_file", metavar="FILE", help="Apply a plan that was saved with 'plan --out'.")
 @click.option(
     "--no-management", is_flag=True, help="Use AMQP alone: declare everything, look at nothing, remove nothing."
@@ -140,6 +144,7 @@ def apply(topology: str | None, plan_file: str | None, no_management: bool, **op
             )
         return _apply_saved(connection, plan_file, manner)
     topology = DEFAULT_TOPOLOGY if topology is None else topology
+    refuse_question(topology, yes=manner.yes)
     spec = spec_from(topology, options)
     desired, is_text = expand(spec), manner.output == "text"
     findings = grave_findings(spec, desired, topology, is_text=is_text)
@@ -170,6 +175,7 @@ Examples:
 def destroy(topology: str, **options: Any) -> int:
     """Remove what was applied for TOPOLOGY; queues that hold messages are kept, unless named."""
     connection, manner = connection_from(options), _manner(options)
+    refuse_question(topology, yes=manner.yes)
     spec = spec_from(topology, options)
     host = host_for(connection, connection.vhost_for(spec))
     assert host.management is not None

@@ -11,6 +11,7 @@ from delayctl.cli.audit_drain import arrival_line
 from delayctl.cli.consume_guard import guard
 from delayctl.cli.options import (
     Connection,
+    TopologyFile,
     connection_from,
     connection_options,
     output_option,
@@ -40,7 +41,7 @@ Examples:
 """,
 )
 @click.argument("queue")
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many messages.")
 @click.option("--wait", "wait_", metavar="DURATION", help="Stop when nothing has come for this long, such as 10s.")
 @click.option("--requeue", is_flag=True, help="Leave the messages in the queue.")
@@ -63,18 +64,19 @@ def consume(
 ) -> int:
     """Show what arrives in QUEUE, with due time and lateness; shown messages are acknowledged, and gone.
 
-    TOPOLOGY, where it is given, says which virtual host is meant. Times are UTC. With --output json every message is
-    one line.
+    TOPOLOGY, where it is given, says which virtual host is meant and, where the management API can't be asked, which
+    queues are delays. Times are UTC. With --output json every message is one line.
     """
     if requeue and record is not None:
         raise BadOption("--record is of what is taken, and --requeue takes nothing", fix="leave out one of them")
     connection = connection_from(options)
-    access = _access(connection, spec_from(topology, options) if topology else None)
+    spec = spec_from(topology, options) if topology else None
+    access = _access(connection, spec)
     idle_s = None if wait_ is None else _seconds(wait_)
     lateness = Lateness()
     show = arrival_json if output == "json" else arrival_text
     if not requeue:
-        guard(access, queue, yes=yes)
+        guard(access, queue, spec=spec, yes=yes)
     prefetch = min(count or (_UNLIMITED if requeue else _PREFETCH), _MOST_PREFETCH if requeue else _PREFETCH)
     with Tail(access, queue, prefetch=prefetch) as tail, _recorder(record) as recorder:
         click.echo(f"Watching {queue}; Ctrl-C stops.", err=True)

@@ -10,13 +10,17 @@ from delayctl.cli.carry_out import ask
 from delayctl.topology.access import Access, quoted
 from delayctl.topology.arguments import policy_settings, split_arguments
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BrokerError
+from delayctl.topology.errors import BrokerError, Refused, VhostMissing
+from delayctl.topology.expand import expand
 from delayctl.topology.management import Management
-from delayctl.topology.model import freeze_arguments
+from delayctl.topology.model import Topology, freeze_arguments
+from delayctl.topology.names import Names
+from delayctl.topology.spec import Spec
 
 _LOOK_S = 2.0  # What the management API may take, which consuming can do without.
 # Levels, their shards, steps of the ladder, and what stands in for one of these; behind any prefix.
-_OURS = re.compile(r".*?delay\.[^.]+(\.[0-9]+)?(\.next)?\.queue")
+_OURS = re.compile(r".*?delay\.(?P<level>[^.]+)(?P<number>\.[0-9]+)?(\.next)?\.queue")
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,24 @@ class Delay:
         )
 
 
-def guard(access: Access, queue: str, *, yes: bool) -> None:
-    """Ask before messages are taken out of a delay; where it is not certain that it is one, only say so."""
-    delay = _look(access, queue)
-    if delay is None or yes:
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A queue that is called like a delay, where nobody tells whether it is one."""
+
+    queue: str
+    is_ours = True
+
+    def __str__(self) -> str:
+        return (
+            f"{self.queue} looks like a delay, and the management API can't be asked: "
+            "what is taken out of one never arrives"
+        )
+
+
+def guard(access: Access, queue: str, *, spec: Spec | None, yes: bool) -> None:
+    """Ask before messages are taken out of a delay; where it is not certain that it is one of ours, only say so."""
+    delay = None if yes else _look(access, queue, spec)
+    if delay is None:
         return
     advice = "--requeue shows it and leaves it there, and so does delayctl pending"
     click.echo(f"{click.style('Warning:', fg='yellow')} {delay}; {advice}.", err=True)
@@ -46,13 +64,37 @@ def guard(access: Access, queue: str, *, yes: bool) -> None:
         ask("Take messages out of it?")
 
 
-def _look(access: Access, queue: str) -> Delay | None:
+def _look(access: Access, queue: str, spec: Spec | None) -> Delay | Suspect | None:
     look = replace(access, timeout_s=min(access.timeout_s, _LOOK_S))
     management = Management(look, access.vhost or "/", is_patient=False)
     try:
         return delay_of(management.get(f"queues/{management.vhost}/{quoted(queue)}"))
-    except BrokerError:
-        return None  # Nobody tells, or there is no such queue: consuming says so.
+    except BrokerError as error:
+        if isinstance(error, VhostMissing) or (isinstance(error, Refused) and error.code == _NOT_FOUND):
+            return None  # There is no such queue: consuming says so.
+        return _unseen(queue, None if spec is None else expand(spec))
+
+
+def _unseen(queue: str, desired: Topology | None) -> Delay | Suspect | None:
+    """What a queue is that the broker tells nothing of: by the file, else by its name."""
+    delay = None if desired is None else _by_file(queue, desired)
+    is_work = desired is not None and queue in {each.name for each in desired.queues}
+    return delay if delay or is_work else _by_name(queue)
+
+
+def _by_name(queue: str) -> Suspect | None:
+    found = _OURS.fullmatch(queue)
+    # What is parked has such a name as well, and is there to be taken.
+    is_delay = found is not None and (bool(found["number"]) or not Names().reserved(found["level"]))
+    return Suspect(queue) if is_delay else None
+
+
+def _by_file(queue: str, desired: Topology) -> Delay | None:
+    names, exits = Names(desired.prefix), {each.name: each.settings.dead_letter_exchange for each in desired.queues}
+    for wait in desired.waits:
+        if queue in (wait.queue, names.next(wait.name).queue):
+            return Delay(queue, wait.ttl, exits[wait.queue] or desired.exit, is_ours=True)
+    return None
 
 
 def delay_of(found: Mapping[str, Any]) -> Delay | None:

@@ -7,7 +7,7 @@ import click
 from delayctl.cli import exit_codes
 from delayctl.cli.bedside import Bedside, by_file, by_record
 from delayctl.cli.doctor_views import doctor_json, doctor_text
-from delayctl.cli.options import connection_from, connection_options, output_option, template_options
+from delayctl.cli.options import TopologyFile, connection_from, connection_options, output_option, template_options
 from delayctl.cli.views import to_json_text
 from delayctl.topology.diagnosis import Diagnosis, diagnose
 from delayctl.topology.doctor import CHECKS
@@ -32,7 +32,7 @@ Examples:
 Exit code: 0 when nothing is wrong, 1 when something is; warnings count with --strict only.
 """,
 )
-@click.argument("topology", required=False, type=click.Path())
+@click.argument("topology", required=False, type=TopologyFile())
 @click.option(
     "--watch-for", metavar="DURATION", help="Look twice, so long apart: what grows meanwhile is told apart.  [1s to 1h]"
 )

@@ -9,6 +9,7 @@ import click
 from delayctl.cli import exit_codes
 from delayctl.cli.export_quoting import compose_text, hcl_value, yaml_value
 from delayctl.cli.export_views import FORMATS, Format, beyond, compose_values, kubernetes_values, terraform_values
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import spec_from, template_options, topology_argument
 from delayctl.cli.output import write_file
 from delayctl.cli.views import to_json_text
@@ -50,6 +51,7 @@ def export(topology: str, form: Format, out: str, vhost: str | None, cluster: st
     """Write what TOPOLOGY describes as RabbitMQ definitions, Terraform, Kubernetes objects or docker compose."""
     if vhost == "" or not cluster:
         raise BadOption(f"--{'cluster' if vhost else 'vhost'} is empty", fix="name one, or leave the option out")
+    refuse_inputs("--out", None if out == _STDOUT else out, topology, options["values_files"])
     spec = spec_from(topology, options)
     desired, vhost = expand(spec), vhost or spec.vhost or "/"
     _refuse_what_is_beyond(desired, form, vhost, source=topology)

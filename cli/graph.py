@@ -14,6 +14,7 @@ from delayctl.cli.graph_png import png
 from delayctl.cli.graph_svg import svg
 from delayctl.cli.graph_theme import THEMES, Theme
 from delayctl.cli.host import Host, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import connection_from, connection_options, spec_from, template_options, topology_argument
 from delayctl.cli.output import write_file
 from delayctl.cli.views import plan_summary, to_json_text
@@ -69,6 +70,7 @@ def graph(
     """Draw TOPOLOGY, a file or a plan that was saved with 'plan --out'."""
     if live and with_plan:
         raise click.UsageError("one picture shows one thing: give --live or --plan, not both")
+    refuse_inputs("--out", None if out == _STDOUT else out, topology, options["values_files"])
     format = _format(out, wanted)
     picture = depict(_subject(topology, options, live=live, with_plan=with_plan))
     drawn = _drawn(picture, format, THEMES[theme])

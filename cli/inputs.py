@@ -1,7 +1,12 @@
 """Files and options to values."""
 
+import errno
+import os
+import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import IO
 
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology, Location, Problem
 from delayctl.topology.parse import read_spec
@@ -10,13 +15,15 @@ from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import shorten
 
+STDIN = "<stdin>"  # What a topology is called that comes from there; a file of this name is ./<stdin>.
+_STDIN_NUMBER = 0
 MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 def read_text(file: str, *, missing: str = "check the path, or start with: delayctl init") -> str:
-    """A file's text, or InvalidTopology with the reason; `missing` is what to do where there is no such file."""
+    """A file's text, or that of stdin, or InvalidTopology with the reason; `missing` is what to do where there is no such file."""
     try:
-        with Path(file).open("rb") as source:
+        with _opened(file) as source:
             content = source.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         fix = missing if isinstance(error, FileNotFoundError) else "name a readable file"
@@ -36,6 +43,15 @@ def read_text(file: str, *, missing: str = "check the path, or start with: delay
             f"byte 0x{content[error.start]:02x} is not UTF-8", Location(file, line), "save the file as UTF-8"
         )
         raise InvalidTopology([problem]) from error
+
+
+def _opened(file: str) -> AbstractContextManager[IO[bytes]]:
+    if file != STDIN:
+        return Path(file).open("rb")
+    content: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if content is None:  # A shell closes it by <&-.
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return nullcontext(content)
 
 
 def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> dict[str, object]:
@@ -65,3 +81,18 @@ def read_topology_file(file: str, values: dict[str, object]) -> Spec:
 def render_file(file: str, values: dict[str, object]) -> Rendered:
     """Read and render a topology file."""
     return render(read_text(file), values, file=file)
+
+
+def refuse_inputs(option: str, file: str | None, topology: str, values_files: Iterable[str]) -> None:
+    """Raise BadOption where an answer would be written over what it is made from."""
+    inputs = [(topology, "the topology file"), *((values, "the file given with --values") for values in values_files)]
+    for source, what in inputs:
+        if file is not None and _is_same(file, source):
+            raise BadOption(f"{option} is {what} itself", where=file, fix="name another file")
+
+
+def _is_same(file: str, source: str) -> bool:
+    try:
+        return Path(file).is_file() and os.path.samefile(file, _STDIN_NUMBER if source == STDIN else source)
+    except OSError:
+        return False  # Whoever reads or writes it says what is wrong with it.

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.host import Host, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.metrics_server import Shared, address_url, serving
 from delayctl.cli.options import (
     connection_from,
@@ -93,6 +94,7 @@ def metrics(
     """
     if textfile is not None and listen is not None:
         raise click.UsageError("give --textfile or --listen, not both")
+    refuse_inputs("--textfile", textfile, topology, options["values_files"])
     connection, spec = connection_from(options), spec_from(topology, options)
     # Who scrapes does not wait for long: better no figures in time than figures that nobody takes any more.
     host = host_for(connection, connection.vhost_for(spec), is_patient=False)

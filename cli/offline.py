@@ -8,7 +8,15 @@ from delayctl.cli import exit_codes
 from delayctl.cli.inputs import render_file, template_values
 from delayctl.cli.lint_views import problems_sarif, report_json, report_sarif, report_text
 from delayctl.cli.linting import lint_live, uri_of
-from delayctl.cli.options import connection_from, connection_options, spec_from, template_options, topology_argument
+from delayctl.cli.options import (
+    DASH,
+    FileName,
+    connection_from,
+    connection_options,
+    spec_from,
+    template_options,
+    topology_argument,
+)
 from delayctl.cli.output import write_file
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import MAX_TTL_MS, Duration
@@ -31,16 +39,19 @@ Examples:
   delayctl init shop.yaml --from-rocketmq "1s 5s 10s 30s 1m 2m"
 """,
 )
-@click.argument("file", default="topology.yaml", type=click.Path())
+@click.argument("file", default="topology.yaml", type=FileName())
 @click.option("--from-rocketmq", metavar="LEVELS", help="Take the levels from a RocketMQ messageDelayLevel string.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 def init(file: str, from_rocketmq: str | None, force: bool) -> int:
-    """Write a commented topology FILE to start from."""
+    """Write a commented topology FILE to start from; - is stdout."""
     levels = list(DEFAULT_LEVELS) if from_rocketmq is None else _rocketmq_levels(from_rocketmq)
     template = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False).from_string(  # noqa: S701 (YAML, not HTML)
         files("delayctl.cli").joinpath("topology.yaml.j2").read_text(encoding="utf-8")
     )
     text = template.render(levels=levels, last=levels[-1], rocketmq=from_rocketmq and " ".join(levels))
+    if file == DASH:
+        click.echo(text, nl=False)
+        return exit_codes.DONE
     write_file(file, text, overwrite=force)
     click.echo(f"Wrote {file}. Next: delayctl validate {file}, then delayctl plan {file}.")
     return 0
@@ -83,6 +94,7 @@ def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str,
 Examples:
   delayctl validate topology.yaml
   delayctl validate topology.yaml --strict                  # fail on warnings too
+  git show main:topology.yaml | delayctl validate -         # - is stdin, here and wherever a TOPOLOGY is read
   delayctl validate topology.yaml --live --url amqp://ops@mq.example.com/ --credentials-file ops.yaml
   delayctl validate topology.yaml --output sarif > delayctl.sarif
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
-from delayctl.cli.inputs import read_topology_file, template_values
+from delayctl.cli.inputs import STDIN, read_topology_file, template_values
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -15,7 +15,30 @@ from delayctl.topology.spec import Spec
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_TOPOLOGY = "topology.yaml"
-topology_argument = click.argument("topology", default=DEFAULT_TOPOLOGY, type=click.Path())
+DASH = "-"  # For stdin, or stdout where something is written.
+
+
+class FileName(click.Path):
+    """The name of a file, or -; an empty one is mostly a variable that is not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as it is, or BadOption."""
+        if value == "":
+            raise BadOption(
+                "no file is named", fix=f"name the topology file, such as {DEFAULT_TOPOLOGY}, or - for stdin"
+            )
+        return super().convert(value, param, ctx)
+
+
+class TopologyFile(FileName):
+    """The name of a file that is read, with stdin by the name that all messages call it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, or BadOption."""
+        return STDIN if value == DASH else super().convert(value, param, ctx)
+
+
+topology_argument = click.argument("topology", default=DEFAULT_TOPOLOGY, type=TopologyFile())
 output_option = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
@@ -141,6 +164,19 @@ def connection_from(options: dict[str, Any]) -> Connection:
         timeout_s=options.pop("timeout"),
     )
     return Connection(access, options.pop("vhost"))
+
+
+def refuse_other_input(topology: str, what: str, *, is_read: bool) -> None:
+    """Raise BadOption where something else would be read from stdin, after the topology is."""
+    if topology == STDIN and is_read:
+        raise BadOption(f"stdin can't be the topology and {what}", fix="name a file for one of them")
+
+
+def refuse_question(topology: str, *, yes: bool) -> None:
+    """Raise BadOption where somebody would be asked who has no stdin to answer on."""
+    if topology == STDIN and not yes:
+        what = "this asks before it changes anything, and stdin is the topology"
+        raise BadOption(what, fix="give --yes, or name a file")
 
 
 def spec_from(topology: str, options: dict[str, Any]) -> Spec:

@@ -11,6 +11,7 @@ from delayctl.cli.options import (
     connection_from,
     connection_options,
     output_option,
+    refuse_question,
     spec_from,
     template_options,
     topology_argument,
@@ -61,6 +62,7 @@ def permissions(topology: str, role: Role | None, user: str | None, output: str,
     check, apply_, yes = (options.pop(name) for name in ("check", "apply_", "yes"))
     if check and apply_:
         raise click.UsageError("--check only looks and --apply sets: give one of them")
+    refuse_question(topology, yes=yes or not apply_)
     connection, spec = connection_from(options), spec_from(topology, options)
     vhost = connection.vhost_for(spec)
     grants = _chosen(spec, role, user)

@@ -15,7 +15,15 @@ from delayctl.cli import exit_codes
 from delayctl.cli.forecast import Forecast, Forecaster, Tally, end_json, show_notes
 from delayctl.cli.message_lines import WAYS, Outgoing, outgoing
 from delayctl.cli.open_ladder import open_ways
-from delayctl.cli.options import connection_from, connection_options, output_option, spec_from, template_options
+from delayctl.cli.options import (
+    TopologyFile,
+    connection_from,
+    connection_options,
+    output_option,
+    refuse_other_input,
+    spec_from,
+    template_options,
+)
 from delayctl.cli.publish_lines import LinesResult, Send, publish_lines, result_json, result_text
 from delayctl.cli.views import to_json_text
 from delayctl.publishers.choice import ROUNDINGS, Rounding, Way, Ways
@@ -49,7 +57,7 @@ A line of such a file is a JSON object; body is a text or any JSON, what is left
   {"body": "order 4711", "key": "order.created", "delay": "15m", "message_id": "order-4711", "headers": {"shop": "eu"}}
 """,
 )
-@click.argument("topology", type=click.Path())
+@click.argument("topology", type=TopologyFile())
 @click.argument("body", required=False)
 @click.option("--file", "file", metavar="FILE", help="Publish the lines of this file; - is stdin.")
 @click.option("--key", help="Routing key that the message comes out with.")
@@ -88,11 +96,12 @@ def publish(
     given = {name: value for name, value in said.items() if value is not None}
     if len([name for name in WAYS if name in given]) > 1:
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
+    source = _STDIN if body == _STDIN and file is None else file
+    refuse_other_input(topology, "the messages", is_read=source == _STDIN)
     connection, spec = connection_from(options), spec_from(topology, options)
     access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
     forecaster = Forecaster(spec, desired)
     stamped = _headers(headers)
-    source = _STDIN if body == _STDIN and file is None else file
     if source is None:
         message = _message(body, {**given, "message_id": message_id}, stamped)
         _check_has_way(message, spec)

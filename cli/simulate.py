@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.options import output_option, spec_from, template_options, topology_argument
+from delayctl.cli.inputs import refuse_inputs
+from delayctl.cli.options import output_option, refuse_other_input, spec_from, template_options, topology_argument
 from delayctl.cli.simulate_arrivals import Lumps, read_arrivals
 from delayctl.cli.simulate_explain import explaining
 from delayctl.cli.simulate_json import simulate_json
@@ -115,6 +116,8 @@ def simulate(topology: str, *, check: bool, output: str, picture: str | None, **
 
     Time is virtual: two hours take less than a second, no broker is needed, and the answer is always the same.
     """
+    refuse_other_input(topology, "the arrivals", is_read=options["arrivals"] == _STDIN)
+    refuse_inputs("--plot", picture, topology, options["values_files"])
     if picture is not None:
         check_plot(picture)
     spec = spec_from(topology, options)

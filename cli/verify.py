@@ -11,6 +11,7 @@ from typing import Any
 import click
 from delayctl.cli import exit_codes
 from delayctl.cli.host import Host, check_same_broker, host_for
+from delayctl.cli.inputs import refuse_inputs
 from delayctl.cli.options import (
     connection_from,
     connection_options,
@@ -105,6 +106,7 @@ def verify(topology: str, *, levels: tuple[str, ...], metrics_file: str | None, 
 
     Routes are proved by the objects on the broker, so that no consumer gets a canary, unless --through-routes is given.
     """
+    refuse_inputs("--metrics-file", metrics_file, topology, options["values_files"])
     count, up_to, most = (options.pop(name) for name in ("count", "up_to", "max_lateness"))
     hasten, through_routes = options.pop("hasten"), options.pop("through_routes")
     connection, spec = connection_from(options), spec_from(topology, options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from delayctl.cli import exit_codes
+from delayctl.cli.inputs import STDIN
 from delayctl.cli.options import (
     connection_options,
     duration_value,
@@ -21,7 +22,7 @@ from delayctl.cli.watch_look import Looker, now_ms
 from delayctl.cli.watch_rounds import Rounds
 from delayctl.cli.watch_scene import Scene, Sight, Verified
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 
 _LEAST = Duration(500)
 _PLAIN_WIDTH = 100
@@ -74,6 +75,9 @@ def watch(topology: str, *, every: Duration, once: bool, verify_every: Duration 
 
     A broker that goes away is waited for, with its last figures on the screen. A file that changes is read again.
     """
+    if topology == STDIN and not once:
+        what = "a watch takes keys from stdin and reads a topology again that changes: it can't come from there"
+        raise BadOption(what, fix="name a file")
     _require_rich()
     up_to = options.pop("verify_up_to")
     looker = Looker(topology, options)

@@ -171,7 +171,12 @@ class Capacity:
     def _short_node(self) -> Iterator[Shortfall]:
         has = self.available
         for name, wanted, left in (("memory", self.memory, has.memory), ("disk", self.disk, has.disk)):
-            if left is not None and wanted > left and any(need.room for need in self.needs):
+            if left is None:
+                continue
+            if (dearest := max((_each(name, need) for need in self.needs), default=0)) > left:
+                what = f"one takes {dearest:,} B of {name}, and there is {left:,} B ({has.source})"
+                yield Shortfall(f"there is room for no message: {what}", f"add {name}")
+            elif wanted > left and any(need.room for need in self.needs):
                 what = f"when full, what waits takes {wanted:,} bytes of {name}, and there are {left:,} ({has.source})"
                 yield Shortfall(what, f"let no more than {self._most(name, left):,} wait{self._where}, or add {name}")
 
@@ -183,6 +188,11 @@ class Capacity:
     @property
     def _where(self) -> str:
         return " in all levels together" if len(self.needs) > 1 else " (max_length)"
+
+
+def _each(name: str, need: Need) -> int:
+    """What the first message takes of memory, where it is in the log as well, or of disk."""
+    return need.disk_each if name == "disk" else need.memory_each + need.footprint.log_of(need.body or 0)
 
 
 def messages_in(memory: int, need: Need) -> int:

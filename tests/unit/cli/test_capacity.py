@@ -120,6 +120,8 @@ def test_a_ladder_is_reckoned_by_the_longest_delay(topology: TopologyFile) -> No
         ("--max-length 10 --lazy --type quorum", "--lazy is for classic queues"),
         ("--max-length 10 --calibrate --memory-per-message 5", "--calibrate measures"),
         ("--max-length 10 --calibrate-time 1h", "--calibrate-time is more than half an hour"),
+        ("--max-length 10 --calibrate-messages 5", "--calibrate-messages is for --calibrate"),
+        ("--max-length 10 --calibrate-time 1m", "--calibrate-time is for --calibrate"),
         ("topology.yaml --max-length 10", "are for a wait without a file"),
         ("topology.yaml --rate 2h=1/s", "there is no level '2h'"),
         ("topology.yaml --delay 10m", "--delay is for a file with delay: any"),
@@ -132,6 +134,25 @@ def test_what_can_not_be_answered(file: str, options: str, said: str) -> None:
     assert (ran.code, ran.out) == (64, "")
     assert said in ran.err
     assert "  fix: " in ran.err
+
+
+@pytest.mark.parametrize("more", ["", "--rate 1/s", "--max-length 10"])
+def test_room_for_no_message_does_not_fit(more: str) -> None:
+    """However much is to wait: it is said what one takes, and nobody is told to set a limit of 0."""
+    options = ("--memory", "1b", "--delay", "1m", "--memory-per-message", "1kB", *more.split())
+    ran = delayctl("capacity", *options)
+    found = json.loads(delayctl("capacity", *options, "--output", "json").out)
+
+    assert (ran.code, ran.out.splitlines()[0].partition(":")[0]) == (1, "does not fit")
+    assert "max_length 0" not in ran.out
+    assert "no more than 0" not in ran.out
+    assert (found["fits"], found["notes"]) == (False, [])
+    assert found["troubles"] == [
+        {
+            "what": "there is room for no message: one takes 1,000 B of memory, and there is 1 B (--memory)",
+            "fix": "add memory",
+        }
+    ]
 
 
 def test_a_broker_that_is_away_is_an_error() -> None:

@@ -1,16 +1,33 @@
 """What a message looks like to people and programs, and the figures of lateness."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from delayctl.cli.arrivals import Arrival, Lateness, arrival_json, arrival_text, summary_text
 from delayctl.cli.consume_guard import Delay, delay_of
+from delayctl.testing.simulated import SimulatedBroker
 from delayctl.topology.duration import Duration
+from delayctl.topology.errors import ManagementUnavailable, Refused, VhostMissing
+from delayctl.topology.management import Management
 
+from tests.conftest import TopologyFile
+from tests.support.commands import Ran, delayctl
+
+FILE = """version: 1
+delay:
+  levels: {1m: {}, 5m: {shards: 2}}
+  any: {unit: 1s, steps: 4}
+queues: {orders.queue: {}, delay.orders.queue: {}}
+routes:
+  - {key: order.created, delay: 1m, to: orders.queue}
+  - {key: order.paid, delay: 1m, to: delay.orders.queue}
+"""
 NOON = int(datetime(2026, 11, 16, 12, 30, 15, 7000, UTC).timestamp() * 1000)
 ARRIVAL = Arrival(NOON + 12, NOON, "q", "x", "order.created", "m-1", 0, False, {}, b"order 4711")
 
@@ -154,3 +171,129 @@ class TestDelays:
     def test_others(self, arguments: dict[str, Any]) -> None:
         """What has no time to leave at, or no way to go on, is no delay."""
         assert delay_of({"name": "delay.unrouted.queue", "arguments": arguments}) is None
+
+
+class Shop:
+    """The file on a simulated broker, which has no management API."""
+
+    def __init__(self, file: str, broker: SimulatedBroker) -> None:
+        self.file, self.broker = file, broker
+
+    def consume(self, *arguments: str) -> Ran:
+        """Watch a queue for a moment."""
+        where = ("--url", self.broker.url, "--management-url", "http://127.0.0.1:9")
+        return delayctl("consume", *arguments, "--wait", "200ms", *where)
+
+
+@pytest.fixture
+def shop(topology: TopologyFile) -> Iterator[Shop]:
+    """One message waits at the level of a minute."""
+    file = topology.write(FILE)
+    with SimulatedBroker(file) as broker:
+        broker.publish("order 4711", key="order.created", delay="1m")
+        yield Shop(file, broker)
+
+
+class TestWithoutManagement:
+    """Where the broker can't be asked what a queue is, the file says so, and else its name."""
+
+    def test_a_level_of_the_file(self, shop: Shop) -> None:
+        """Nothing is taken without a yes, and it is said what would never arrive."""
+        refused = shop.consume("delay.1m.queue", shop.file)
+        left = len(shop.broker.waiting("1m"))
+        taken = shop.consume("delay.1m.queue", shop.file, "--yes")
+
+        assert (refused.code, refused.out, left) == (64, "", 1)
+        assert "delay.1m.queue is a delay: what waits there goes on to delay.exchange after 1m" in refused.err
+        assert "give --yes" in refused.err
+        assert (taken.code, len(shop.broker.waiting("1m"))) == (0, 0)
+        assert "Warning" not in taken.err
+
+    @pytest.mark.parametrize(
+        ("queue", "wait"),
+        [
+            ("delay.5m.2.queue", "delay.exchange after 5m"),
+            ("delay.any.03.queue", "delay.any.02.gate.exchange after 8s"),
+            ("delay.1m.next.queue", "delay.exchange after 1m"),
+            ("delay.5m.1.next.queue", "delay.exchange after 5m"),
+            ("delay.any.00.next.queue", "delay.exchange after 1s"),
+        ],
+    )
+    def test_all_that_waits_by_the_file(self, shop: Shop, queue: str, wait: str) -> None:
+        """Shards, steps, and what leads round a queue while it is changed."""
+        ran = shop.consume(queue, shop.file)
+
+        assert ran.code == 64
+        assert f"{queue} is a delay: what waits there goes on to {wait}" in ran.err
+
+    def test_by_policy(self, shop: Shop, tmp_path: Path) -> None:
+        """The time comes from the file, wherever the broker has it from."""
+        file = tmp_path / "policy.yaml"
+        file.write_text("version: 1\ndelay: {levels: [1m], settings: policy}\n", encoding="utf-8")
+
+        ran = shop.consume("delay.1m.queue", str(file))
+
+        assert (ran.code, len(shop.broker.waiting("1m"))) == (64, 1)
+        assert "goes on to delay.exchange after 1m" in ran.err
+
+    def test_by_name_alone(self, shop: Shop) -> None:
+        """Without a file, what is called like a delay is taken for one."""
+        ran = shop.consume("delay.1m.queue")
+
+        assert (ran.code, len(shop.broker.waiting("1m"))) == (64, 1)
+        assert "delay.1m.queue looks like a delay, and the management API can't be asked" in ran.err
+
+    def test_a_level_that_the_file_has_no_more(self, shop: Shop, tmp_path: Path) -> None:
+        """What was left behind by another version of the file goes by its name, too."""
+        file = tmp_path / "later.yaml"
+        file.write_text("version: 1\ndelay: {levels: [1h]}\n", encoding="utf-8")
+
+        assert shop.consume("delay.1m.queue", str(file)).code == 64
+
+    @pytest.mark.parametrize("queue", ["orders.queue", "delay.unrouted.queue"])
+    def test_other_queues(self, shop: Shop, queue: str) -> None:
+        """Work and what is parked may be taken, with a file or without."""
+        assert [shop.consume(queue, *file).code for file in ((), (shop.file,))] == [0, 0]
+
+    def test_work_that_is_called_like_a_delay(self, shop: Shop) -> None:
+        """The file knows better than the name."""
+        assert shop.consume("delay.orders.queue", shop.file).code == 0
+
+    def test_a_look_takes_nothing(self, shop: Shop) -> None:
+        """Who leaves messages there is not asked."""
+        ran = shop.consume("delay.1m.queue", shop.file, "--requeue", "--count", "1")
+
+        assert (ran.code, len(shop.broker.waiting("1m"))) == (0, 1)
+
+    @pytest.mark.parametrize(
+        "error", [Refused("the API answered 404", code=404), VhostMissing("there is none")], ids=str
+    )
+    def test_what_is_not_there(self, shop: Shop, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+        """The broker has told: nobody is asked, and consuming says what is missing."""
+        monkeypatch.setattr(Management, "get", raising(error))
+
+        ran = shop.consume("delay.9m.queue")
+
+        assert ran.code == 1
+        assert "delay.9m.queue" in ran.err
+        assert "Warning" not in ran.err
+
+    @pytest.mark.parametrize(
+        "error",
+        [Refused("the API answered 503", code=503), ManagementUnavailable("it does not answer in time", fix="")],
+        ids=str,
+    )
+    def test_what_could_not_be_seen(self, shop: Shop, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+        """A broker that does not tell has not said that it is no delay."""
+        monkeypatch.setattr(Management, "get", raising(error))
+
+        assert shop.consume("delay.1m.queue", shop.file).code == 64
+
+
+def raising(error: Exception) -> Any:
+    """A function that can't."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail

@@ -124,3 +124,23 @@ def test_what_memory_has_room_for_with_a_log(memory: int, messages: int) -> None
 
     assert messages_in(memory, quorum) == messages
     assert Capacity((replace(quorum, rate=None, max_length=messages),)).memory <= memory
+
+
+@pytest.mark.parametrize(
+    ("available", "said"),
+    [
+        (Available(999, source="--memory"), "one takes 1,000 B of memory, and there is 999 B (--memory)"),
+        (Available(10**6, 399, "rabbit@a"), "one takes 400 B of disk, and there is 399 B (rabbit@a)"),
+    ],
+)
+def test_room_for_no_message_is_a_shortfall(available: Available, said: str) -> None:
+    """Also where nothing says how many are to wait."""
+    [shortfall] = Capacity((replace(NEED, rate=None),), available).shortfalls
+
+    assert shortfall.what == f"there is room for no message: {said}"
+    assert shortfall.fix == f"add {'disk' if available.disk else 'memory'}"
+
+
+def test_what_waits_nowhere_needs_no_room() -> None:
+    """A file without levels fits into nothing."""
+    assert Capacity((), Available(0, 0)).fits
