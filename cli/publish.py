@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,10 +29,11 @@ from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.names import MAX_NAME_BYTES
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import shorten
+from delayctl.topology.wording import quoted, shorten
 
 _STDIN = "-"
 _LONGEST_LIST = 400
+_WRITE_DUE = "write it as 2026-11-16T18:30:00Z"
 
 
 @click.command(
@@ -88,6 +89,7 @@ def publish(
     given = {name: value for name, value in said.items() if value is not None}
     if len([name for name in WAYS if name in given]) > 1:
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
+    _check_times(given)
     connection, spec = connection_from(options), spec_from(topology, options)
     access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
     forecaster = Forecaster(spec, desired)
@@ -220,12 +222,24 @@ def _check_has_way(message: Outgoing, spec: Spec) -> None:
     )
 
 
-def _due(value: str | int) -> datetime:
-    fix = "write it as 2026-11-16T18:30:00Z, or as milliseconds since 1970"
+def _check_times(given: Mapping[str, str]) -> None:
+    """Raise BadOption where --delay or --due can't be understood, whatever the lines of a file say."""
+    try:
+        if "delay" in given:
+            Duration.parse(given["delay"])
+        if "due" in given:
+            _due(given["due"], fix=_WRITE_DUE)
+    except ValueError as error:
+        raise BadOption(f"--delay: {error}", fix="write 500ms, 10s, 1m30s, 2h or 1d") from error
+    except DelayctlError as error:
+        raise BadOption(f"--due: {error.what}", fix=error.fix) from error
+
+
+def _due(value: str | int, *, fix: str = f"{_WRITE_DUE}, or as milliseconds since 1970") -> datetime:
     try:
         found = datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int) else datetime.fromisoformat(value)
     except (ValueError, OverflowError, OSError) as error:
-        raise DelayctlError(f"the due time can't be understood: {error}", fix=fix) from error
+        raise DelayctlError(f"the due time {quoted(str(value))} can't be understood", fix=fix) from error
     if found.tzinfo is None:
         raise DelayctlError("the due time has no time zone", fix="add Z for UTC, or an offset such as +02:00")
     return found
