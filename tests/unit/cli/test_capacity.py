@@ -163,3 +163,11 @@ def test_what_was_measured_is_shown() -> None:
     assert (measured["queue_bytes_per_message"], measured["node_bytes_per_message"]) == (920, 1_120)
     assert measured["disk_bytes_per_message"] is None
     assert (measured["settled"], measured["complete"]) == (False, False)
+
+
+def test_without_a_broker_the_way_without_it_is_named_last() -> None:
+    """As one of several things to do."""
+    ran = delayctl("capacity", "--rate", "1/s", "--delay", "1m", "--live", "--management-url", "http://127.0.0.1:1")
+
+    assert ran.code == 1
+    assert ran.err.endswith(", or correct --management-url, or leave out --live and --calibrate\n")
