@@ -83,20 +83,23 @@ def publish(
 ) -> int:
     """Publish BODY to a delay of TOPOLOGY and wait until the broker has it safe.
 
-    With --file, or - instead of BODY, one message per line. Nothing is declared; see delayctl apply.
+    Without --delay, --due, --level or --exchange, or with a --due that has passed, a message is delivered at once.
+    With --file, or - instead of BODY, one JSON object per line (see below). Nothing is declared; see delayctl apply.
     """
     said = {name: options.pop(name) for name in ("key", *WAYS)}
     given = {name: value for name, value in said.items() if value is not None}
     if len([name for name in WAYS if name in given]) > 1:
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
     _check_times(given)
+    if body is None and file is None:
+        raise _nothing_beside(topology)
     connection, spec = connection_from(options), spec_from(topology, options)
     access, desired = connection.access.at(connection.vhost_for(spec)), expand(spec)
     forecaster = Forecaster(spec, desired)
     stamped = _headers(headers)
     source = _STDIN if body == _STDIN and file is None else file
     if source is None:
-        message = _message(body, {**given, "message_id": message_id}, stamped)
+        message = _message(body or "", {**given, "message_id": message_id}, stamped)
         _check_has_way(message, spec)
         ways = _ways_for(message, access, desired)
         return _publish_one(access, ways, rounding, message, forecaster=forecaster, output=output)
@@ -176,9 +179,7 @@ def _way(message: Outgoing, ways: Ways, rounding: Rounding) -> Way:
     return ways.for_wait(Duration.parse(message.delay).ms if message.delay else 0, rounding)
 
 
-def _message(body: str | None, said: dict[str, Any], headers: dict[str, str]) -> Outgoing:
-    if body is None:
-        raise BadOption("there is nothing to publish", fix="give a BODY, --file FILE, or - for lines from stdin")
+def _message(body: str, said: dict[str, Any], headers: dict[str, str]) -> Outgoing:
     if "key" not in said:
         raise BadOption("--key is missing", fix="name the routing key: --key order.created")
     return outgoing(os.fsencode(body), said, headers)
@@ -220,6 +221,13 @@ def _check_has_way(message: Outgoing, spec: Spec) -> None:
         "the file has no delays of its own (delay: none): messages wait only where its exchanges lead to",
         fix=f"name the exchange to publish to with --exchange: {named}",
     )
+
+
+def _nothing_beside(topology: str) -> BadOption:
+    # Who leaves out the file has given the body in its place.
+    what = f"there is nothing to publish: {quoted(topology)} is taken for the topology file"
+    fix = "the first argument is the topology file; then give a BODY, --file FILE, or - for lines from stdin"
+    return BadOption(what, fix=fix)
 
 
 def _check_times(given: Mapping[str, str]) -> None:

@@ -122,7 +122,7 @@ def test_a_ladder_is_reckoned_by_the_longest_delay(topology: TopologyFile) -> No
         ("--max-length 10 --calibrate-time 1h", "--calibrate-time is more than half an hour"),
         ("topology.yaml --max-length 10", "are for a wait without a file"),
         ("topology.yaml --rate 2h=1/s", "there is no level '2h'"),
-        ("topology.yaml --delay 10m", "--delay is for a file with delay: any"),
+        ("topology.yaml --delay 10m", "--delay is for a file with a ladder (delay: any, or any: true beside levels)"),
     ],
 )
 def test_what_can_not_be_answered(file: str, options: str, said: str) -> None:

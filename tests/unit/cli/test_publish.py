@@ -105,6 +105,26 @@ def test_a_time_that_is_none_is_a_mistake_of_usage(option: str, value: str, answ
     assert ran == Ran(64, "", answer)
 
 
+def test_a_body_in_the_place_of_the_file_is_explained() -> None:
+    """Before it is looked for as a file."""
+    ran = delayctl("publish", "--key", "a", "hello")
+
+    assert ran == Ran(
+        64,
+        "",
+        "Error: there is nothing to publish: 'hello' is taken for the topology file\n"
+        "  fix: the first argument is the topology file; then give a BODY, --file FILE, or - for lines from stdin\n",
+    )
+
+
+def test_help_says_what_is_delivered_at_once() -> None:
+    """And what the lines of a file are."""
+    text = " ".join(delayctl("publish", "--help").out.split())
+
+    assert "or with a --due that has passed, a message is delivered at once." in text
+    assert "With --file, or - instead of BODY, one JSON object per line (see below)." in text
+
+
 class Broker:
     """Answers as it is told to, at once or when it is closed."""
 

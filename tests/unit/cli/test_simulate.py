@@ -471,6 +471,7 @@ def test_colours_are_for_terminals(file: str) -> None:
     assert click.unstyle(ran.out) == ran.out
 
 
+LADDER_SAID = "a file with a ladder (delay: any, or any: true beside levels)"
 LADDER = """
 version: 1
 delay: {levels: [5m], any: {unit: 1s, steps: 10, max_length: 5000}}
@@ -514,7 +515,7 @@ def test_a_file_without_a_ladder_takes_no_delay(file: str) -> None:
     """It would be ignored."""
     ran = delayctl("simulate", file, "--rate", "1/s", "--delay", "1m")
 
-    assert (ran.code, ran.err.splitlines()[0]) == (64, "Error: --delay is for a file that takes any delay")
+    assert (ran.code, ran.err.splitlines()[0]) == (64, f"Error: --delay is for {LADDER_SAID}")
 
 
 def calls_for(routes: int, topology: TopologyFile) -> int:
