@@ -97,7 +97,9 @@ def capacity(topology: str | None, *, live: bool, is_calibrating: bool, output: 
     spec = spec_from(topology, options) if topology is not None else None
     host = None
     if live or is_calibrating:
-        host = host_for(connection, connection.vhost_for(spec or Spec(())), without="leave out --live and --calibrate")
+        host = host_for(
+            connection, connection.vhost_for(spec or Spec(())), without="or leave out --live and --calibrate"
+        )
     if is_calibrating and asked.body is None:
         asked = replace(asked, body=_USUAL_BODY)
     answer = _answer(topology, spec, asked, host, budget if is_calibrating else None)

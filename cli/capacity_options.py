@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delayctl.cli.simulate_options import read_duration, read_rates, read_size
+from delayctl.cli.simulate_options import A_LADDER, read_duration, read_rates, read_size
 from delayctl.topology.calibration import Budget
 from delayctl.topology.capacity import Need
 from delayctl.topology.duration import Duration
@@ -99,7 +99,7 @@ def needs_of_file(spec: Spec, asked: Asked, version: str) -> tuple[Need, ...]:
                 f"--rate: there is no level {quoted(name)}{did_you_mean(name, names)}", fix=f"use {', '.join(names)}"
             )
     if asked.delay is not None and spec.ladder is None:
-        raise BadOption("--delay is for a file with delay: any: levels have their own", fix="leave it out")
+        raise BadOption(f"--delay is for {A_LADDER}: levels have their own", fix="leave it out")
     return tuple(_needs(spec, asked, version))
 
 

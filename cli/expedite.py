@@ -163,7 +163,8 @@ def _check(taken: dict[str, Any]) -> None:
         raise BadOption("which level is meant?", fix="name it with --level 15m; delayctl pending shows what waits")
     named = bool(taken["ids"] or taken["keys"])
     if named == taken["is_all"]:
-        raise BadOption("give either --all, or --id and --key", fix="--all takes all that waits there")
+        what = "--all excludes --id and --key" if named else "which messages are meant?"
+        raise BadOption(what, fix="say which: --all, or --id ID or --key PATTERN")
     if taken["is_all"] and taken["scan"]:
         raise BadOption("--scan is for --id and --key: --all looks at all that waits", fix="leave out --scan")
 

@@ -10,14 +10,15 @@ from typing import IO
 
 from delayctl.topology.errors import BadOption, DelayctlError, InvalidTopology, Location, Problem
 from delayctl.topology.parse import read_spec
-from delayctl.topology.render import Rendered, render
+from delayctl.topology.render import Rendered, names_used, render
 from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import shorten
+from delayctl.topology.wording import did_you_mean, quoted, shorten
 
 STDIN = "<stdin>"  # What a topology is called that comes from there; a file of this name is ./<stdin>.
 _STDIN_NUMBER = 0
 MAX_FILE_BYTES = 4 * 1024 * 1024
+_LONGEST_LIST = 400
 
 
 def read_text(file: str, *, missing: str = "check the path, or start with: delayctl init") -> str:
@@ -67,20 +68,42 @@ def template_values(values_files: Iterable[str], assignments: Iterable[str]) -> 
         values |= content
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
-        if not sign or not name.isidentifier():
+        if not sign:
             raise BadOption(f"--set {shorten(name)!r} is not NAME=VALUE", fix="write --set region=eu")
+        if not name.isidentifier():
+            fix = "a name is letters, digits and _, and begins with no digit: write --set region=eu"
+            raise BadOption(f"--set: {quoted(name)} is no name", fix=fix)
         values[name] = plain(load(Rendered.untouched(f"--set {name}", value))) if value else ""
     return values
 
 
-def read_topology_file(file: str, values: dict[str, object]) -> Spec:
-    """Read, render and parse a topology file."""
-    return read_spec(read_text(file), values, file=file)
+def read_topology_file(file: str, values: dict[str, object], *, assignments: Iterable[str] = ()) -> Spec:
+    """Read, render and parse a topology file, which has to use what the assignments name."""
+    return read_spec(_read_template(file, assignments), values, file=file)
 
 
-def render_file(file: str, values: dict[str, object]) -> Rendered:
-    """Read and render a topology file."""
-    return render(read_text(file), values, file=file)
+def render_file(file: str, values: dict[str, object], *, assignments: Iterable[str] = ()) -> Rendered:
+    """Read and render a topology file, which has to use what the assignments name."""
+    return render(_read_template(file, assignments), values, file=file)
+
+
+def _read_template(file: str, assignments: Iterable[str]) -> str:
+    """A template's text, or BadOption where --set names what it does not use; files of values may be shared by many."""
+    text, names = read_text(file), [assignment.partition("=")[0] for assignment in assignments]
+    used = names_used(text) if names else None
+    if used is None:
+        return text
+    for name in names:
+        if name not in used:
+            what = f"--set {shorten(name)}: the template uses no such name{did_you_mean(name, sorted(used))}"
+            raise BadOption(what, fix=_one_of(used))
+    return text
+
+
+def _one_of(used: frozenset[str]) -> str:
+    if not used:
+        return "leave it out: the file takes no values"
+    return f"leave it out, or set one of {shorten(', '.join(sorted(used)), _LONGEST_LIST)}"
 
 
 def refuse_inputs(option: str, file: str | None, topology: str, values_files: Iterable[str]) -> None:

@@ -84,7 +84,8 @@ Examples:
 @template_options
 def render(topology: str, values_files: tuple[str, ...], assignments: tuple[str, ...]) -> int:
     """Print TOPOLOGY after templating."""
-    click.echo(render_file(topology, template_values(values_files, assignments)).text, nl=False)
+    values = template_values(values_files, assignments)
+    click.echo(render_file(topology, values, assignments=assignments).text, nl=False)
     return 0
 
 

@@ -181,4 +181,6 @@ def refuse_question(topology: str, *, yes: bool) -> None:
 
 def spec_from(topology: str, options: dict[str, Any]) -> Spec:
     """Read the topology file with the template options of a command."""
-    return read_topology_file(topology, template_values(options.pop("values_files"), options.pop("assignments")))
+    assignments = options.pop("assignments")
+    values = template_values(options.pop("values_files"), assignments)
+    return read_topology_file(topology, values, assignments=assignments)

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,10 +37,11 @@ from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.names import MAX_NAME_BYTES
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import shorten
+from delayctl.topology.wording import quoted, shorten
 
 _STDIN = "-"
 _LONGEST_LIST = 400
+_WRITE_DUE = "write it as 2026-11-16T18:30:00Z"
 
 
 @click.command(
@@ -90,12 +91,16 @@ def publish(
 ) -> int:
     """Publish BODY to a delay of TOPOLOGY and wait until the broker has it safe.
 
-    With --file, or - instead of BODY, one message per line. Nothing is declared; see delayctl apply.
+    Without --delay, --due, --level or --exchange, or with a --due that has passed, a message is delivered at once.
+    With --file, or - instead of BODY, one JSON object per line (see below). Nothing is declared; see delayctl apply.
     """
     said = {name: options.pop(name) for name in ("key", *WAYS)}
     given = {name: value for name, value in said.items() if value is not None}
     if len([name for name in WAYS if name in given]) > 1:
         raise BadOption("--delay, --due, --level and --exchange exclude each other", fix="leave out all but one")
+    _check_times(given)
+    if body is None and file is None:
+        raise _nothing_beside(topology)
     source = _STDIN if body == _STDIN and file is None else file
     refuse_other_input(topology, "the messages", is_read=source == _STDIN)
     connection, spec = connection_from(options), spec_from(topology, options)
@@ -103,7 +108,7 @@ def publish(
     forecaster = Forecaster(spec, desired)
     stamped = _headers(headers)
     if source is None:
-        message = _message(body, {**given, "message_id": message_id}, stamped)
+        message = _message(body or "", {**given, "message_id": message_id}, stamped)
         _check_has_way(message, spec)
         ways = _ways_for(message, access, desired)
         return _publish_one(access, ways, rounding, message, forecaster=forecaster, output=output)
@@ -183,9 +188,7 @@ def _way(message: Outgoing, ways: Ways, rounding: Rounding) -> Way:
     return ways.for_wait(Duration.parse(message.delay).ms if message.delay else 0, rounding)
 
 
-def _message(body: str | None, said: dict[str, Any], headers: dict[str, str]) -> Outgoing:
-    if body is None:
-        raise BadOption("there is nothing to publish", fix="give a BODY, --file FILE, or - for lines from stdin")
+def _message(body: str, said: dict[str, Any], headers: dict[str, str]) -> Outgoing:
     if "key" not in said:
         raise BadOption("--key is missing", fix="name the routing key: --key order.created")
     return outgoing(os.fsencode(body), said, headers)
@@ -229,12 +232,31 @@ def _check_has_way(message: Outgoing, spec: Spec) -> None:
     )
 
 
-def _due(value: str | int) -> datetime:
-    fix = "write it as 2026-11-16T18:30:00Z, or as milliseconds since 1970"
+def _nothing_beside(topology: str) -> BadOption:
+    # Who leaves out the file has given the body in its place.
+    what = f"there is nothing to publish: {quoted(topology)} is taken for the topology file"
+    fix = "the first argument is the topology file; then give a BODY, --file FILE, or - for lines from stdin"
+    return BadOption(what, fix=fix)
+
+
+def _check_times(given: Mapping[str, str]) -> None:
+    """Raise BadOption where --delay or --due can't be understood, whatever the lines of a file say."""
+    try:
+        if "delay" in given:
+            Duration.parse(given["delay"])
+        if "due" in given:
+            _due(given["due"], fix=_WRITE_DUE)
+    except ValueError as error:
+        raise BadOption(f"--delay: {error}", fix="write 500ms, 10s, 1m30s, 2h or 1d") from error
+    except DelayctlError as error:
+        raise BadOption(f"--due: {error.what}", fix=error.fix) from error
+
+
+def _due(value: str | int, *, fix: str = f"{_WRITE_DUE}, or as milliseconds since 1970") -> datetime:
     try:
         found = datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int) else datetime.fromisoformat(value)
     except (ValueError, OverflowError, OSError) as error:
-        raise DelayctlError(f"the due time can't be understood: {error}", fix=fix) from error
+        raise DelayctlError(f"the due time {quoted(str(value))} can't be understood", fix=fix) from error
     if found.tzinfo is None:
         raise DelayctlError("the due time has no time zone", fix="add Z for UTC, or an offset such as +02:00")
     return found

@@ -19,12 +19,14 @@ from delayctl.cli.simulate_scenario import asked_of, check_together, notes, scen
 from delayctl.cli.simulate_views import Simulated, simulate_text
 from delayctl.cli.views import to_json_text
 from delayctl.simulator.what_if import what_if
-from delayctl.simulator.what_if_findings import Setting, findings, fits
+from delayctl.simulator.what_if_findings import Setting, ends_told, findings, fits
 from delayctl.simulator.what_if_steps import MOST
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.expand_shards import with_one_queue_each
 from delayctl.topology.footprint import dearest, footprint_of, shape_of
+from delayctl.topology.key_index import OrderedNetwork
+from delayctl.topology.model import Topology
 from delayctl.topology.names import Names
 from delayctl.topology.routing import Network
 from delayctl.topology.scene import Scene
@@ -135,7 +137,7 @@ def foretell(file: str, spec: Spec, options: Mapping[str, Any], *, most: int = M
     """
     spec = with_one_queue_each(spec)
     scene = Scene(spec, expand(spec))
-    network = Network.of_topology(scene.topology)
+    network = _network(scene.topology)
     check_together(options)
     asked = asked_of(options, _read(options["arrivals"]) if options["arrivals"] is not None else {})
     scenario = scenario_of(scene, network, asked, options, most)
@@ -146,10 +148,16 @@ def foretell(file: str, spec: Spec, options: Mapping[str, Any], *, most: int = M
     answer = what_if(network, scenario, parking=parking)
     is_short = any(a.left_early.count or a.refused.count or a.lost.count for a in answer.accounts.values())
     needed = what_if(network, replace(scenario, is_unlimited=True), parking=parking) if is_short else None
-    setting = Setting(each, spec.memory, unrouted, explaining(file, network, scenario.streams, parking))
+    explained = explaining(file, network, scenario.streams, parking, ends_told(answer, unrouted))
+    setting = Setting(each, spec.memory, unrouted, explained)
     found = findings(scenario, answer, needed, setting)
     noted = notes(asked, scenario, answer, options["arrivals"])
     return Simulated(file, scene.topology, scenario, answer, needed, each, (*found, *noted))
+
+
+def _network(topology: Topology) -> OrderedNetwork:
+    found = Network.of_topology(topology)
+    return OrderedNetwork(found.exchanges, found.queues, found.bindings, found.assumed, found.open_ended)
 
 
 def _assumed(scene: Scene) -> int:

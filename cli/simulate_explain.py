@@ -9,10 +9,14 @@ from delayctl.topology.journey import Fate, journey
 from delayctl.topology.routing import Network
 
 
-def explaining(file: str, network: Network, streams: Iterable[Stream], parking: Collection[str]) -> dict[Fate, str]:
-    """For every end that messages come to, how to ask for the way of the first that does."""
+def explaining(
+    file: str, network: Network, streams: Iterable[Stream], parking: Collection[str], wanted: Collection[Fate]
+) -> dict[Fate, str]:
+    """For every wanted end that messages come to, how to ask for the way of the first that does."""
     found: dict[Fate, str] = {}
     for stream in streams:
+        if found.keys() >= set(wanted):
+            break
         for end in journey(network, stream.exchange, stream.message, parking=parking).ends:
             found.setdefault(end.fate, _command(file, stream))
     return found

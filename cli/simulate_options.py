@@ -9,6 +9,7 @@ from delayctl.topology.rate import Rate
 from delayctl.topology.size import parse_size
 from delayctl.topology.wording import quoted
 
+A_LADDER = "a file with a ladder (delay: any, or any: true beside levels)"
 LONGEST_MS = 3650 * 86_400_000  # Ten years, as long as the longest wait.
 _RATE_FIX = "write it as 1000/s, 5000/m, 20000/h or 1000000/d"
 _SPAN_FIX = "write when and for how long, such as 10m+5m"

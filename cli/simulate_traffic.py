@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from delayctl.cli.simulate_arrivals import Lumps, spread
+from delayctl.cli.simulate_options import A_LADDER
 from delayctl.publishers.choice import Ways
 from delayctl.simulator.what_if_routes import (
     Entry,
@@ -122,7 +123,7 @@ def _from_lumps(scene: Scene, asked: Asked, key: str | None, lumps: Lumps) -> St
 def _entries(scene: Scene, asked: Asked, key: str | None) -> list[Entry]:
     """Where messages with a key go in; without a key, those that the file speaks of."""
     if asked.delay is not None and scene.topology.ladder is None:
-        raise BadOption("--delay is for a file that takes any delay", fix="add any: true to delay, or give --level")
+        raise BadOption(f"--delay is for {A_LADDER}", fix="add any: true beside the levels, or give --level")
     return [_waiting(scene, asked, entry) for entry in _entrances(scene, asked, key)]
 
 

@@ -67,6 +67,13 @@ def findings(scenario: Scenario, answer: Answer, needed: Answer | None, setting:
     return tuple(sorted(found, key=lambda finding: not finding.is_trouble))
 
 
+def ends_told(answer: Answer, unrouted: str | None) -> frozenset[Fate]:
+    """The ends that findings speak of, and that somebody may want explained."""
+    told = frozenset(fate for fate in _GONE if answer.ends.get(fate, 0))
+    account = answer.accounts.get(unrouted or "")
+    return told | {"parked"} if account is not None and account.arrived else told
+
+
 def fits(found: tuple[Finding, ...]) -> bool:
     """Say whether nothing is early, refused or lost."""
     return not any(finding.is_trouble for finding in found)

@@ -24,6 +24,8 @@ class Queues:
         self.waiting = 0
         self._idle_since = 0
         self._router, self._scenario = router, scenario
+        # As fine as a picture shows it.
+        self._gap = max(2 * scenario.step, scenario.traffic_ends // _MOST_STRETCHES)
         self._queues: dict[str, FlowQueue[Place]] = {}
         self._waits: dict[str, FlowQueue[Place]] = {}  # Those with a TTL.
         self._paced: dict[str, Consumers] = {}
@@ -177,9 +179,7 @@ class Queues:
         return queue
 
     def _account(self, queue: Queue) -> Account:
-        # As fine as a picture shows it.
-        gap = max(2 * self._scenario.step, self._scenario.traffic_ends // _MOST_STRETCHES)
-        early, refused, lost = (Occurrence(gap=gap) for _ in range(3))
+        early, refused, lost = (Occurrence(gap=self._gap) for _ in range(3))
         return Account(queue, Series(self._scenario.step), left_early=early, refused=refused, lost=lost)
 
     def _let_consume(self, name: str, now: int) -> None:

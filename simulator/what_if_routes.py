@@ -81,7 +81,10 @@ def _takes(sample: Sample, key: str) -> bool:
 
 def _once(entries: Iterable[Entry]) -> list[Entry]:
     found: list[Entry] = []
+    alike: dict[tuple[str, str], list[Entry]] = {}  # Headers can't be looked up by.
     for entry in entries:
-        if entry not in found:
+        others = alike.setdefault((entry.exchange, entry.message.key), [])
+        if entry not in others:
+            others.append(entry)
             found.append(entry)
     return found

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from delayctl.topology.model import Binding
+from delayctl.topology.model import Binding, binding_order
 from delayctl.topology.routing import Message, Network, topic_matches
 
 FILL = "any"  # Stands for a word that a pattern leaves open.
@@ -206,3 +206,12 @@ class IndexedNetwork(Network):
     def steps(self) -> int:
         """The work that looking up has taken so far."""
         return sum(index.steps for index in self.indexes.values())
+
+
+@dataclass(frozen=True)
+class OrderedNetwork(IndexedNetwork):
+    """An indexed network that gives bindings in the order in which they are shown, as one without an index does."""
+
+    def bindings_for(self, exchange: str, message: Message) -> tuple[Binding, ...]:
+        """The bindings of an exchange that may take the message, in order."""
+        return tuple(sorted(super().bindings_for(exchange, message), key=binding_order))

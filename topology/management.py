@@ -36,7 +36,8 @@ from urllib3.exceptions import (
 
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _LISTED = ("bindings", "exchanges", "operator-policies", "policies", "queues")
-_SWITCH_ON = "switch it on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
+_SWITCH_ON = "switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
+_START = f"start the broker, or correct --url or DELAYCTL_URL; if it runs, {_SWITCH_ON}"
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 
@@ -310,7 +311,7 @@ class Management:
             )
         if isinstance(cause, NewConnectionError):
             return ManagementUnavailable(
-                f"no management API listens at {self._base}", fix=self._or_without(_SWITCH_ON), is_off=True
+                f"no management API listens at {self._base}", fix=self._or_without(_START), is_off=True
             )
         if isinstance(cause, TimeoutError):
             return ManagementUnavailable(

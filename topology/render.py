@@ -11,6 +11,7 @@ from delayctl.topology.lines import last_line, lines_after
 from delayctl.topology.sandbox import Sandbox
 from delayctl.topology.template_errors import problems_of
 from jinja2 import Template
+from jinja2.meta import find_undeclared_variables
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 _MARK = re.compile(f"{BEGIN}([0-9]+){END}")
@@ -51,6 +52,18 @@ def render(text: str, values: Mapping[str, object], *, file: str) -> Rendered:
     except Exception as error:  # A template may raise anything, as Jinja2's documentation warns.
         raise InvalidTopology(problems_of(error, environment, text, values, file=file)) from error
     return _unmark(file, marked)
+
+
+def names_used(text: str) -> frozenset[str] | None:
+    """The names that a template takes from outside, or None where it is none that can be rendered."""
+    if not _TEMPLATE.search(text):
+        return frozenset()
+    environment = Sandbox()
+    environment.globals.clear()  # A value may have the name of a function, and is then what the template uses.
+    try:
+        return frozenset(find_undeclared_variables(environment.parse(text)))
+    except Exception:  # What is wrong with it, and in which line, is for `render` to say.
+        return None
 
 
 def _compile(environment: Sandbox, text: str) -> Template:

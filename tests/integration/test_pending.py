@@ -243,8 +243,8 @@ class TestExpedite:
         ("arguments", "expected"),
         [
             (("--all",), "which level is meant?"),
-            (("--level", "1h"), "give either --all, or --id and --key"),
-            (("--level", "1h", "--all", "--id", "x"), "give either --all, or --id and --key"),
+            (("--level", "1h"), "which messages are meant?"),
+            (("--level", "1h", "--all", "--id", "x"), "--all excludes --id and --key"),
             (("--level", "2h", "--all"), "there is no level '2h'"),
         ],
     )

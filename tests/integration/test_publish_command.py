@@ -137,10 +137,10 @@ class TestOneMessage:
         ("arguments", "code", "expected"),
         [
             (("--key", "k", "--delay", "3s", "x"), 1, "no level waits 3s"),
-            (("--key", "k", "--delay", "soon", "x"), 1, "'soon' is not a duration"),
+            (("--key", "k", "--delay", "soon", "x"), 64, "'soon' is not a duration"),
             (("--key", "k", "--level", "2h", "x"), 1, "there is no level '2h'"),
-            (("--key", "k", "--due", "tomorrow", "x"), 1, "the due time can't be understood"),
-            (("--key", "k", "--due", "2030-01-01T00:00:00", "x"), 1, "the due time has no time zone"),
+            (("--key", "k", "--due", "tomorrow", "x"), 64, "the due time 'tomorrow' can't be understood"),
+            (("--key", "k", "--due", "2030-01-01T00:00:00", "x"), 64, "the due time has no time zone"),
             (("--key", "nobody.wants.it", "--exchange", "orders.exchange", "x"), 1, "no queue takes key"),
             (("--key", "k", "--exchange", "gone", "x"), 1, "there is no exchange 'gone'"),
             (("--delay", "1s", "x"), 64, "--key is missing"),

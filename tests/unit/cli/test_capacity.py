@@ -124,7 +124,7 @@ def test_a_ladder_is_reckoned_by_the_longest_delay(topology: TopologyFile) -> No
         ("--max-length 10 --calibrate-time 1m", "--calibrate-time is for --calibrate"),
         ("topology.yaml --max-length 10", "are for a wait without a file"),
         ("topology.yaml --rate 2h=1/s", "there is no level '2h'"),
-        ("topology.yaml --delay 10m", "--delay is for a file with delay: any"),
+        ("topology.yaml --delay 10m", "--delay is for a file with a ladder (delay: any, or any: true beside levels)"),
     ],
 )
 def test_what_can_not_be_answered(file: str, options: str, said: str) -> None:
@@ -184,3 +184,11 @@ def test_what_was_measured_is_shown() -> None:
     assert (measured["queue_bytes_per_message"], measured["node_bytes_per_message"]) == (920, 1_120)
     assert measured["disk_bytes_per_message"] is None
     assert (measured["settled"], measured["complete"]) == (False, False)
+
+
+def test_without_a_broker_the_way_without_it_is_named_last() -> None:
+    """As one of several things to do."""
+    ran = delayctl("capacity", "--rate", "1/s", "--delay", "1m", "--live", "--management-url", "http://127.0.0.1:1")
+
+    assert ran.code == 1
+    assert ran.err.endswith(", or correct --management-url, or leave out --live and --calibrate\n")

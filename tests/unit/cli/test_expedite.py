@@ -4,6 +4,7 @@ import pytest
 from delayctl.cli.expedite import _missing, _Search
 from delayctl.consumers.sighting import Wanted
 
+from tests.support.commands import Ran, delayctl
 from tests.unit.consumers.test_sighting import delivery
 
 
@@ -24,3 +25,15 @@ def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, tol
 
     assert search.is_found == is_found
     assert "".join(_missing(search)).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [((), "which messages are meant?"), (("--all", "--id", "x"), "--all excludes --id and --key")],
+    ids=["none", "both"],
+)
+def test_what_is_meant_has_to_be_said(options: tuple[str, ...], what: str) -> None:
+    """Before anything is read."""
+    ran = delayctl("expedite", "missing.yaml", "--level", "15m", *options)
+
+    assert ran == Ran(64, "", f"Error: {what}\n  fix: say which: --all, or --id ID or --key PATTERN\n")

@@ -126,7 +126,14 @@ def test_a_value_is_set_as_it_is_written(assignment: str, rendered: str) -> None
     ("arguments", "answer"),
     [
         (["--set", "region"], "Error: --set 'region' is not NAME=VALUE\n  fix: write --set region=eu\n"),
-        (["--set", "a-b=1"], "Error: --set 'a-b' is not NAME=VALUE\n  fix: write --set region=eu\n"),
+        *(
+            (
+                ["--set", f"{name}=1"],
+                f"Error: --set: '{name}' is no name\n"
+                "  fix: a name is letters, digits and _, and begins with no digit: write --set region=eu\n",
+            )
+            for name in ("a-b", "a.b", "2nd", "")
+        ),
         (
             ["--set", "x=[1"],
             "Error: not YAML: the '[' that opens here is not closed, or a comma is missing\n"
@@ -154,8 +161,48 @@ def test_a_value_that_can_not_be_read_is_explained(arguments: list[str], answer:
     write("version: 1\n")
     write("- a\n", "list.yaml")
 
-    code = 64 if "is not NAME=VALUE" in answer else 1
+    code = 64 if answer.startswith("Error: --set") else 1
     assert delayctl("validate", *arguments) == Ran(code, "", answer)
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (
+            'version: 1\nvhost: {{ vhost | default("/") }}\n',
+            "Error: --set vhots: the template uses no such name (did you mean 'vhost'?)\n"
+            "  fix: leave it out, or set one of vhost\n",
+        ),
+        (
+            "version: 1\n",
+            "Error: --set vhots: the template uses no such name\n  fix: leave it out: the file takes no values\n",
+        ),
+    ],
+    ids=["slip", "no template"],
+)
+def test_a_value_that_nothing_uses_is_a_mistake(command: str, text: str, answer: str) -> None:
+    """A slip in its name would silently leave the default in force."""
+    write(text)
+
+    assert delayctl(command, "--set", "vhots=shop") == Ran(64, "", answer)
+
+
+def test_a_values_file_may_say_more_than_is_used() -> None:
+    """Several topologies may share it."""
+    write('vhost: {{ vhost | default("/") }}\n')
+    write("vhost: shop\nregion: eu\n", "values.yaml")
+
+    assert delayctl("render", "--values", "values.yaml") == Ran(0, "vhost: shop\n", "")
+
+
+def test_a_broken_template_is_what_is_told() -> None:
+    """Which names it would use nobody knows."""
+    write("vhost: {{ vhost\n")
+
+    ran = delayctl("render", "--set", "vhots=shop")
+
+    assert (ran.code, "--set" in ran.err) == (1, False)
 
 
 def test_an_empty_values_file_gives_no_values() -> None:

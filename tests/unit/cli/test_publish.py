@@ -15,6 +15,8 @@ from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import ConnectionLost, NotConfirmed, PublisherClosed, Unroutable
 from delayctl.topology.errors import DelayctlError
 
+from tests.support.commands import Ran, delayctl
+
 
 def line(**fields: Any) -> bytes:
     """A line with these fields."""
@@ -76,6 +78,51 @@ class TestLines:
 
         assert expected in caught.value.what
         assert caught.value.fix
+
+
+@pytest.mark.parametrize("more", [("hello",), ("--file", "lines.ndjson")], ids=["body", "file"])
+@pytest.mark.parametrize(
+    ("option", "value", "answer"),
+    [
+        ("--delay", "xx", "Error: --delay: 'xx' is not a duration\n  fix: write 500ms, 10s, 1m30s, 2h or 1d\n"),
+        ("--delay", "-5m", "Error: --delay: '-5m' is not a duration\n  fix: write 500ms, 10s, 1m30s, 2h or 1d\n"),
+        (
+            "--due",
+            "yesterday",
+            "Error: --due: the due time 'yesterday' can't be understood\n  fix: write it as 2026-11-16T18:30:00Z\n",
+        ),
+        (
+            "--due",
+            "2030-01-01T00:00:00",
+            "Error: --due: the due time has no time zone\n  fix: add Z for UTC, or an offset such as +02:00\n",
+        ),
+    ],
+)
+def test_a_time_that_is_none_is_a_mistake_of_usage(option: str, value: str, answer: str, more: tuple[str, ...]) -> None:
+    """It is told before a broker or a file is asked for."""
+    ran = delayctl("publish", "missing.yaml", "--key", "k", option, value, *more, "--url", "amqp://127.0.0.1:1/")
+
+    assert ran == Ran(64, "", answer)
+
+
+def test_a_body_in_the_place_of_the_file_is_explained() -> None:
+    """Before it is looked for as a file."""
+    ran = delayctl("publish", "--key", "a", "hello")
+
+    assert ran == Ran(
+        64,
+        "",
+        "Error: there is nothing to publish: 'hello' is taken for the topology file\n"
+        "  fix: the first argument is the topology file; then give a BODY, --file FILE, or - for lines from stdin\n",
+    )
+
+
+def test_help_says_what_is_delivered_at_once() -> None:
+    """And what the lines of a file are."""
+    text = " ".join(delayctl("publish", "--help").out.split())
+
+    assert "or with a --due that has passed, a message is delivered at once." in text
+    assert "With --file, or - instead of BODY, one JSON object per line (see below)." in text
 
 
 class Broker:

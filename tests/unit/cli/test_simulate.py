@@ -471,6 +471,7 @@ def test_colours_are_for_terminals(file: str) -> None:
     assert click.unstyle(ran.out) == ran.out
 
 
+LADDER_SAID = "a file with a ladder (delay: any, or any: true beside levels)"
 LADDER = """
 version: 1
 delay: {levels: [5m], any: {unit: 1s, steps: 10, max_length: 5000}}
@@ -514,4 +515,31 @@ def test_a_file_without_a_ladder_takes_no_delay(file: str) -> None:
     """It would be ignored."""
     ran = delayctl("simulate", file, "--rate", "1/s", "--delay", "1m")
 
-    assert (ran.code, ran.err.splitlines()[0]) == (64, "Error: --delay is for a file that takes any delay")
+    assert (ran.code, ran.err.splitlines()[0]) == (64, f"Error: --delay is for {LADDER_SAID}")
+
+
+def calls_for(routes: int, topology: TopologyFile) -> int:
+    """How many functions are called to simulate a file of so many routes."""
+    listed = "".join(f"  - {{key: order.k{n}, delay: 1m, to: orders.k{n}.queue}}\n" for n in range(routes))
+    file = topology.write(f"version: 1\ndelay: {{levels: [1m]}}\nroutes:\n{listed}")
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        ran = delayctl("simulate", file, "--rate", "1/s", "--for", "1m", "--step", "30s")
+    finally:
+        sys.setprofile(before)
+    assert ran.code == 0
+    return calls
+
+
+def test_the_work_grows_as_the_routes_do(topology: TopologyFile) -> None:
+    """Four times the routes make about four times the work, not sixteen times."""
+    calls_for(1, topology)  # Imports are made once.
+
+    assert calls_for(400, topology) < 5 * calls_for(100, topology)

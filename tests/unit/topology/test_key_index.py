@@ -1,6 +1,6 @@
 """The index of bindings against routing itself, and keys that two patterns have in common."""
 
-from delayctl.topology.key_index import BindingIndex, IndexedNetwork, common_key, is_pattern, sample_of
+from delayctl.topology.key_index import BindingIndex, IndexedNetwork, OrderedNetwork, common_key, is_pattern, sample_of
 from delayctl.topology.model import Binding, Exchange, Queue, freeze_arguments
 from delayctl.topology.routing import Message, Network, matches, route, topic_matches
 from hypothesis import given
@@ -64,3 +64,13 @@ def test_a_common_key_with_empty_words_fits_both_too(one: str, other: str) -> No
 def test_a_sample_fits_its_pattern(pattern: str) -> None:
     """Whatever the pattern leaves open."""
     assert topic_matches(pattern, sample_of(pattern) if is_pattern(pattern) else pattern)
+
+
+def test_an_ordered_network_routes_in_the_order_of_one_without_an_index() -> None:
+    """Patterns and literal keys take turns, as their bindings are shown."""
+    keys = {"a": "#", "b": "order.created", "c": "order.*", "d": "order.created"}
+    bindings = frozenset(Binding("e", "queue", name, key) for name, key in keys.items())
+    network = Network({"e": Exchange("e", "topic")}, {name: Queue(name) for name in keys}, bindings)
+    ordered = OrderedNetwork(network.exchanges, network.queues, network.bindings)
+
+    assert route(ordered, "e", Message("order.created")) == route(network, "e", Message("order.created"))

@@ -59,3 +59,16 @@ def test_one_that_never_answers_is_given_up(management: Management) -> None:
     """After two questions."""
     with pytest.raises(ManagementUnavailable):
         management.version()
+
+
+def test_where_nothing_listens_a_stopped_broker_is_thought_of_first() -> None:
+    """That, or a wrong URL, is more common than a plugin that is off."""
+    access = access_from("amqp://guest:guest@127.0.0.1:1/", management_url="http://127.0.0.1:1")
+
+    with pytest.raises(ManagementUnavailable) as caught:
+        Management(access, "/").version()
+
+    assert caught.value.fix == (
+        "start the broker, or correct --url or DELAYCTL_URL; if it runs, switch the API on "
+        "(rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
+    )

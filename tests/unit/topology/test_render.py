@@ -2,7 +2,7 @@
 
 import pytest
 from delayctl.topology.errors import InvalidTopology, Location, Problem
-from delayctl.topology.render import Rendered, render
+from delayctl.topology.render import Rendered, names_used, render
 
 
 def lines_of(text: str, **values: object) -> list[tuple[int, str]]:
@@ -186,3 +186,20 @@ def test_an_expression_that_would_fill_the_memory_is_refused(expression: str) ->
 def test_ordinary_expressions_work(expression: str, text: str) -> None:
     """The bounds are far away from what a topology needs."""
     assert render(f"{{{{ {expression} }}}}", {}, file="f").text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("version: 1", set()),
+        ("{{ a }}{% if b %}{{ c.d | default(e) }}{% endif %}", {"a", "b", "c", "e"}),
+        ("{% set a = a | default(1) %}{{ a }}", {"a"}),
+        ("{% for a in range(b) %}{{ a }}{% endfor %}", {"range", "b"}),
+        ("{% macro m(a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}", {"b"}),
+        ("{{ a", None),
+        ("{{ a | nothing }}", None),
+    ],
+)
+def test_names_that_a_template_takes_from_outside(text: str, names: set[str] | None) -> None:
+    """Wherever they stand, and whether or not they are come by."""
+    assert names_used(text) == names
