@@ -156,17 +156,20 @@ class TestUnkind:
         arguments = [sys.executable, "-c", CONSUMER, rabbit.url, str(topology.path), str(records), str(most)]
         return subprocess.Popen(arguments, text=True, stderr=subprocess.PIPE)
 
-    def _left(self, rabbit: Rabbit) -> set[str]:
-        """What is still in the queue, once the broker has noticed that its consumer is gone."""
-        until(lambda: rabbit.queue(QUEUE).get("consumers") == 0, 30)
+    def _await_the_rest(self, rabbit: Rabbit, file: Path, noted: set[str]) -> None:
+        """What was not noted is in the queue, at the latest when the broker has noticed that its consumer is gone."""
         seen = Seen()
-        with running(rabbit.url, self._file, {QUEUE: seen}):
-            until(lambda: rabbit.ready(QUEUE) == 0, 60)
-        return {message.text for message in seen.messages}
+        with running(rabbit.url, file, {QUEUE: seen}):
+            until(
+                lambda: noted | {message.text for message in [*seen.messages]} == self.IDS,
+                60,
+                every=0.5,
+                what="every message in the record or in the queue",
+            )
 
     def test_killed(self, full: Rabbit, topology: TopologyFile, tmp_path: Path) -> None:
         """In the middle of it, by a signal that nobody hears."""
-        records, self._file = tmp_path / "records", topology.path
+        records = tmp_path / "records"
         process = self._consume(full, topology, records, 0)
         until(lambda: any(file.stat().st_size > 100_000 for file in records.glob("*")), 30, every=0.005)
         process.kill()
@@ -175,11 +178,11 @@ class TestUnkind:
         noted = {each["message_id"] for each in recorded(records)}
 
         assert 0 < len(noted) < len(self.IDS)
-        assert noted | self._left(full) == self.IDS
+        self._await_the_rest(full, topology.path, noted)
 
     def test_a_full_disk(self, full: Rabbit, topology: TopologyFile, tmp_path: Path) -> None:
         """The consumer ends and says so."""
-        records, self._file = tmp_path / "records", topology.path
+        records = tmp_path / "records"
         process = self._consume(full, topology, records, 200_000)
         _, error = process.communicate(timeout=60)
 
@@ -190,7 +193,7 @@ class TestUnkind:
         assert process.returncode == 1
         assert error.startswith("Error: the record can't be written: File too large")
         assert 0 < len(noted) < len(self.IDS)
-        assert noted | self._left(full) == self.IDS
+        self._await_the_rest(full, topology.path, noted)
 
 
 def test_consume_records_what_it_takes(applied: Rabbit, topology: TopologyFile, tmp_path: Path) -> None:
