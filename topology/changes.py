@@ -1,10 +1,11 @@
 """What differs between desired and live, before anyone asks whether it may be changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
+from delayctl.topology.effective import winner
 from delayctl.topology.former import former
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
@@ -23,6 +24,7 @@ from delayctl.topology.plan import Change, Create, Delete, Replace, Update
 from delayctl.topology.record import Record, record_of
 from delayctl.topology.rerouting import place_of, settled, way_of
 from delayctl.topology.switch import Course, course
+from delayctl.topology.wait_lengths import WaitLengths
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ class Comparison:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Every change that turns `live` into `desired`, in no particular order."""
-        return (*_missing_or_different(self), *_no_longer_wanted(self))
+        first = tuple(_missing_or_different(self))
+        renewed = {change.after.name for change in first if isinstance(change, Replace)}
+        return (*first, *_no_longer_wanted(self, renewed))
 
     @cached_property
     def owned(self) -> Record:
@@ -127,6 +131,11 @@ class Comparison:
         ours = self.wanted.policies | self.owned.policies
         return (*(policy for policy in self.live.policies if policy.name not in ours), *self.desired.policies)
 
+    @cached_property
+    def wait_lengths(self) -> WaitLengths:
+        """How long messages wait by the ways into delays, now and then."""
+        return WaitLengths(self.live, self.desired, self.policies_afterwards)
+
 
 def _missing_or_different(both: Comparison) -> Iterator[Change]:
     live, desired = both.live, both.desired
@@ -154,7 +163,7 @@ def _missing_or_different(both: Comparison) -> Iterator[Change]:
     missing = (binding for binding in desired.bindings if binding not in live.bindings)
     wanted = (b for b in missing if b.source not in fanouts or not _is_bound_under_another_key(b, both))
     for binding in (*wanted, *_to_restore(both), *sorted_bindings(both.put_back - live.bindings)):
-        yield Create(binding, creation_stage(binding, desired))
+        yield Create(binding, both.wait_lengths.stage_to_put(binding, creation_stage(binding, desired)))
 
 
 def _is_bound_under_another_key(binding: Binding, both: Comparison) -> bool:
@@ -192,7 +201,7 @@ def _to_restore(both: Comparison) -> tuple[Binding, ...]:
     )
 
 
-def _no_longer_wanted(both: Comparison) -> Iterator[Change]:
+def _no_longer_wanted(both: Comparison, renewed: Collection[str]) -> Iterator[Change]:
     live, owned, wanted = both.live, both.owned, both.wanted
     existing = {(reference.kind, reference.name) for reference in both.desired.existing}
     gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
@@ -206,8 +215,17 @@ def _no_longer_wanted(both: Comparison) -> Iterator[Change]:
         *(policy for policy in live.policies if policy.name in gone_policies),
     )
     for resource in gone:
-        yield Delete(resource, deletion_stage(resource, both.desired, both.delays))
+        stage = deletion_stage(resource, both.desired, both.delays)
+        if isinstance(resource, Policy) and _rules_at_most(renewed, resource, live):
+            stage = Stage.DROP_POLICIES_OF_RENEWED
+        yield Delete(resource, both.wait_lengths.stage_to_cut(resource, stage))
     for binding, policy in covered.items():
         later = deletion_stage(binding, both.desired, both.delays)
         stage = Stage.LEAD_ROUND_SHORTER if binding in both.course.lengthened else later
         yield Delete(binding, stage, covered_by=policy)
+
+
+def _rules_at_most(queues: Collection[str], policy: Policy, live: Live) -> bool:
+    """Say whether a policy is about queues, and no others than these have their settings from it."""
+    ruled = (queue.name for queue in live.queues.values() if winner(queue, (policy,)))
+    return policy.apply_to != "exchanges" and all(name in queues for name in ruled)

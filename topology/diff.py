@@ -9,7 +9,7 @@ from itertools import groupby
 
 from delayctl.topology.changes import Comparison
 from delayctl.topology.effective import alternate_in_force, effective, winner
-from delayctl.topology.hazards import hazard_of, judging_rank, queues_to_count, warnings_of
+from delayctl.topology.hazards import hazard_of, judging_rank, out_of_order, queues_to_count, warnings_of
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
     Binding,
@@ -20,6 +20,7 @@ from delayctl.topology.model import (
     Resource,
     Topology,
 )
+from delayctl.topology.moves import Way
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.preconditions import unmet
@@ -119,14 +120,15 @@ class _Work:
         )
 
 
-def _bent_waits(both: Comparison) -> frozenset[str]:
-    """Delay queues that can't be changed yet, and let messages out at another time than the file says."""
+def _bent_waits(both: Comparison) -> dict[str, bool]:
+    """Delay queues that can't be changed yet, behind whose entrance messages wait as the file says no more; whether that passes."""
     policies = both.live.policies, both.live.operator_policies
-    return frozenset(
+    held = (
         name
         for name, wanted in both.course.held.items()
         if effective(both.live.queues[name], *policies).settings.ttl != wanted.settings.ttl
     )
+    return dict.fromkeys(both.course.bent, True) | dict.fromkeys(held, False)
 
 
 def _judge_all(work: _Work) -> None:
@@ -193,12 +195,14 @@ def _keep_ways_without_successor(work: _Work) -> None:
         way_of(change.resource, live): hazard
         for change, hazard in work.held.items()
         if isinstance(change, Create) and isinstance(change.resource, Binding)
-    }
+    } | _bent_ways(work)
     for change in [c for c in work.changes if isinstance(c, Delete) and isinstance(c.resource, Binding)]:
         assert isinstance(change.resource, Binding)
         if change not in work.changes:
             continue  # It is behind another way that stays.
         left = way_of(change.resource, live)
+        if change.covered_by:
+            continue  # Its successor is there.
         if hazard := next((hazard for way, hazard in waiting_for.items() if share_messages(left, way, live)), None):
             stays = replace(hazard, reason=f"stays as long as its successor can't come: {hazard.reason}")
             kept = [change, *_behind(change.resource, work)]
@@ -212,6 +216,15 @@ def _keep_ways_without_successor(work: _Work) -> None:
             for each in kept:
                 work.changes.remove(each)
                 work.held[each] = stays
+
+
+def _bent_ways(work: _Work) -> dict[Way, Hazard]:
+    """The ways that would lead round a queue, and for another time than the file says, were it not for what is bound there."""
+    bent = [level for level in work.both.desired.waits if level.queue in work.both.course.bent]
+    return {
+        way_of(Binding(level.entrance, "queue", level.queue), work.both.live): out_of_order(level, passes=True)
+        for level in bent
+    }
 
 
 def _behind(way: Binding, work: _Work) -> list[Change]:

@@ -16,6 +16,7 @@ from delayctl.topology.wording import plural
 WORKERS = 8
 # What an exchange has given to a queue may arrive there a little after the binding between them is gone.
 _SETTLING = frozenset({Stage.PUT_DELAY_QUEUES, *range(Stage.DROP_DELAY_QUEUES, Stage.CUT_WAYS_OUT)})
+_SHARDS_LEFT = frozenset({Stage.CUT_WAYS_INTO_SHORTER_SHARDS, Stage.CUT_WAYS_INTO_SHARDS})
 _WORTH_A_POOL = 16  # Below this many changes, opening connections takes longer than it saves.
 # Two replacements at once could miss each other: one binds to what the other has just deleted. Moves share a toggle.
 _ONE_AT_A_TIME = (Replace, Move, Settle)
@@ -59,7 +60,7 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
                 failed = failed or isinstance(outcome, Failed)
                 yield outcome
                 keep_lock()
-            if stage[0].stage == Stage.CUT_WAYS_INTO_SHARDS and not failed:
+            if stage[0].stage in _SHARDS_LEFT and not failed:
                 broker.let_pass()  # What was given to a shard before must still find its queue.
     if plan.writes and not failed:
         broker.write_record(plan.prefix, plan.record)

@@ -173,15 +173,20 @@ def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
     }
     # So does what gets another policy when it is empty.
     broken |= {h.name: True for change, h in scene.held.items() if isinstance(resource_of(change), Policy) and h.passes}
-    broken |= dict.fromkeys(scene.unchanged, False)
+    broken |= scene.unchanged
     for level in scene.desired.waits if broken else ():
         if level.queue in broken and (
             binding.destination in (level.queue, level.entrance, *_before(level, scene))
             or _passes(binding, level, scene)
         ):
-            reason = f"{level.queue} is not as it should be: what enters it would be lost, early or late"
-            return Hazard(level.queue, reason, f"see queue {level.queue}", passes=broken[level.queue])
+            return out_of_order(level, passes=broken[level.queue])
     return None
+
+
+def out_of_order(level: Level, *, passes: bool) -> Hazard:
+    """The reason not to lead messages to a level yet."""
+    reason = f"{level.queue} is not as it should be: what enters it would be lost, early or late"
+    return Hazard(level.queue, reason, f"see queue {level.queue}", passes=passes)
 
 
 def _before(shard: Level, scene: Scene) -> Iterable[str]:
@@ -189,7 +194,8 @@ def _before(shard: Level, scene: Scene) -> Iterable[str]:
     for level in scene.desired.sharded:
         if shard in level.shards:
             yield level.spread
-            if all(b.source != level.entrance for b in scene.live.bindings_at("exchange", level.entrance)):
+            ways = (b for b in scene.live.bindings_at("exchange", level.entrance) if b.source == level.entrance)
+            if all(way.destination == level.spread for way in ways):
                 yield level.entrance
 
 

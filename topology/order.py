@@ -25,26 +25,33 @@ class Stage(IntEnum):
     PUT_EXIT = 3
     PUT_WAYS_OUT = 4
     PUT_DELAY_QUEUES = 5
-    PUT_ENTRANCES = 6
-    PUT_WAYS_INTO_QUEUES = 7
-    PUT_WAYS_INTO_SHARDS = 8
-    PUT_WAYS_INTO_SPREADS = 9
-    LEAD_ROUND_SHORTER = 10  # Before ways lead there: what comes by them is to wait as long as the file says.
-    PUT_WAYS_IN = 11
-    PUT_WAYS_INTO_LADDER = 12  # Last: a message needs every gate below the step that it enters at.
-    CUT_WAYS_INTO_LADDER = 13
-    CUT_WAYS_IN = 14
-    CUT_WAYS_INTO_SPREADS = 15
-    CUT_WAYS_INTO_SHARDS = 16
-    CUT_WAYS_INTO_QUEUES = 17
-    DROP_ENTRANCES = 18
-    DROP_DELAY_QUEUES = 19
-    DROP_STEPS = 20  # Two for each step of the ladder, the longest first.
-    CUT_WAYS_OUT = 100
-    DROP_EXIT = 101
-    CUT_SAFETY_NET = 102
-    DROP_ENDS = 103
-    DROP_POLICIES = 104
+    DROP_POLICIES_OF_RENEWED = 6  # Before anything enters queues that were declared anew with settings of their own.
+    PUT_ENTRANCES = 7
+    PUT_WAYS_INTO_QUEUES = 8
+    # What gets longer does so before ways are led there, and what gets shorter once they lead elsewhere: until a route has
+    # moved, what comes by it waits as long as it did, and afterwards as long as the file says.
+    LEAD_ROUND_SHORTER = 9
+    PUT_WAYS_INTO_SHARDS = 10
+    CUT_WAYS_INTO_SHORTER_SHARDS = 11
+    PUT_WAYS_INTO_SPREADS = 12
+    PUT_WAYS_IN = 13
+    PUT_WAYS_INTO_SHORTER_QUEUES = 14
+    PUT_WAYS_INTO_SHORTER_SHARDS = 15
+    PUT_WAYS_INTO_SHORTER_SPREADS = 16
+    PUT_WAYS_INTO_LADDER = 17  # Last: a message needs every gate below the step that it enters at.
+    CUT_WAYS_INTO_LADDER = 18
+    CUT_WAYS_IN = 19
+    CUT_WAYS_INTO_SPREADS = 20
+    CUT_WAYS_INTO_SHARDS = 21
+    CUT_WAYS_INTO_QUEUES = 22
+    DROP_ENTRANCES = 23
+    DROP_DELAY_QUEUES = 24
+    DROP_STEPS = 25  # Two for each step of the ladder, the longest first.
+    CUT_WAYS_OUT = 110
+    DROP_EXIT = 111
+    CUT_SAFETY_NET = 112
+    DROP_ENDS = 113
+    DROP_POLICIES = 114
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ class Scene:
     delays: Delays
     accepted: frozenset[str] = frozenset()
     held: Mapping[Change, Hazard] = field(default_factory=dict)  # What can't be done, so far, and what therefore stays.
-    # Delay queues that let messages out at another time than asked for, and can't be changed yet.
-    unchanged: frozenset[str] = frozenset()
+    # Delay queues behind whose entrance messages wait otherwise than asked for, and that can't be changed yet; whether that passes.
+    unchanged: Mapping[str, bool] = field(default_factory=dict)
 
     def backlog(self, queue: str) -> Backlog:
         """What is in a queue, as far as it was counted."""

@@ -40,6 +40,8 @@ class Course:
     stages: Mapping[str, Seen] = field(default_factory=dict)  # How far each change is, by its level.
     # Queues that stay as they are, and those that messages would wait in meanwhile: policies of others would bend these.
     held: Mapping[str, Queue] = field(default_factory=dict)
+    # Queues whose way round was made for another time, and is still in use: what is led there now would wait as long as that says.
+    bent: frozenset[str] = frozenset()
 
 
 def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: Collection[str] = ()) -> Course:
@@ -58,6 +60,7 @@ def course(asked: Topology, live: Live, *, others: Iterable[Policy], insisted: C
         frozenset(switch.binding for switch in going if switch.stage == "empties" and switch.is_lengthened),
         {switch.wait.name: switch.stage if switch.is_under_way else "due" for switch in going if switch.stage},
         {switch.wait.queue: switch.next_queue for switch in held},
+        frozenset(switch.wait.queue for switch in going if switch.is_bent),
     )
 
 
@@ -201,10 +204,25 @@ class _Switch:
     def next_queue(self) -> Queue:
         """Where messages wait meanwhile: as they shall in the end, or in what is there for it and may be in use."""
         there = self.live.queues.get(self.next.queue)
-        if there and (not self.is_bound or self._messages(there.name)):
+        if there and (self._is_way_round_open or self._messages(there.name)):
             return there
         settings = effective(self._desired, self.asked.policies, ()).settings
         return replace(self._desired, name=self.next.queue, settings=settings)
+
+    @property
+    def _is_way_round_open(self) -> bool:
+        """Say whether messages may come to the way round: the entrance leads nowhere else, and somebody leads there or may publish to it."""
+        entrance, names = self.wait.entrance, Names(self.asked.prefix)
+        ways = self.live.bindings_at("exchange", entrance)
+        if any(way.source == entrance for way in ways):
+            return False
+        level = names.shard_level(entrance)
+        return level is None or (bool(ways) and any(self.live.bindings_at("exchange", names.entrance(level))))
+
+    @property
+    def is_bent(self) -> bool:
+        """Say whether messages that come meanwhile wait otherwise than asked for: the way round was made for another time."""
+        return self.stage in ("empties", "renewed") and self.next_queue.settings.ttl != self.wait.ttl
 
     @property
     def is_lengthened(self) -> bool:

@@ -1,9 +1,10 @@
 """Changes of delay queues carried to their end on a broker in memory, with messages coming all the while."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from delayctl.topology.diff import diff
+from delayctl.topology.duration import Duration
 from delayctl.topology.errors import StillHolds
 from delayctl.topology.execute import Done, Failed, Outcome, execute
 from delayctl.topology.ladder import headers_for
@@ -54,6 +55,14 @@ def destinations(broker: MemoryBroker, exchange: str = "orders.exchange", *, id:
     return frozenset(route(Network.of_live(broker.live()), exchange, Message("order.created", id=id)).queues)
 
 
+def waits(broker: MemoryBroker, ids: Iterable[str] = IDS) -> list[Duration]:
+    """How long orders would wait now: one figure for every queue that each of them would come to."""
+    network = Network.of_live(broker.live())
+    ways = (route(network, "orders.exchange", Message("order.created", id=id)) for id in ids)
+    found = (network.queues[name].settings.ttl for way in ways for name in way.queues)
+    return [wait for wait in found if wait]
+
+
 def under_load(seen: list[frozenset[str]]) -> Callable[[MemoryBroker], None]:
     """After every single call a message comes, and is put where the broker routes it."""
 
@@ -64,6 +73,25 @@ def under_load(seen: list[frozenset[str]]) -> Callable[[MemoryBroker], None]:
             broker.backlog[name] = Backlog(broker.backlog.get(name, Backlog(0)).messages + 1)
 
     return message_comes
+
+
+def let_out_before(least: Duration, early: list[Duration]) -> Callable[[MemoryBroker], None]:
+    """After every single call, note how long an order would wait where that is too short."""
+
+    def looks(broker: MemoryBroker) -> None:
+        early.extend(wait for wait in waits(broker) if wait < least)
+
+    return looks
+
+
+def all_of(*watchers: Callable[[MemoryBroker], None]) -> Callable[[MemoryBroker], None]:
+    """One watcher that is several."""
+
+    def watch(broker: MemoryBroker) -> None:
+        for watcher in watchers:
+            watcher(broker)
+
+    return watch
 
 
 def use_ladder(broker: MemoryBroker) -> None:

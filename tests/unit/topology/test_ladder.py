@@ -26,6 +26,7 @@ from delayctl.topology.ladder import (
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Policy, Queue, Topology
 from delayctl.topology.names import Names
+from delayctl.topology.order import Stage
 from delayctl.topology.parse import read_spec
 from delayctl.topology.plan import Create, Delete, Wait, label
 from delayctl.topology.routing import Message, Network
@@ -302,7 +303,10 @@ class TestInUse:
 
         plan = diff(ladder(4, max_length=5), broker.live())
 
-        assert Create(Binding("delay.any.03.exchange", "queue", "delay.any.03.queue"), 7) in plan.changes
+        assert (
+            Create(Binding("delay.any.03.exchange", "queue", "delay.any.03.queue"), Stage.PUT_WAYS_INTO_QUEUES)
+            in plan.changes
+        )
         gone = [change.resource for change in plan.changes if isinstance(change, Delete)]
         assert [label(resource) for resource in gone] == ["policy delay.any.03.next.policy"]
 

@@ -1,22 +1,24 @@
 """Where something can't be done yet, what depends on it stays as it is: messages go one way, and wait as long as before."""
 
+from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from delayctl.cli.exit_codes import after_apply
 from delayctl.topology.diff import diff
 from delayctl.topology.duration import Duration
-from delayctl.topology.effective import effective
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Backlog
-from delayctl.topology.model import Policy, Topology
+from delayctl.topology.model import Binding, Policy, Topology
 from delayctl.topology.spec import LevelSpec, QueueSpec, RouteSpec, Spec, Target, WaitSpec
 
 from tests.support.examples import ORDERS, ORDERS_QUEUE, ORDERS_ROUTE, live_of, shop
-from tests.support.memory_broker import MemoryBroker
-from tests.support.switches import destinations, run_once
+from tests.support.memory_broker import Died, MemoryBroker
+from tests.support.switches import after, destinations, run_once, run_to_the_end, state, waits
 
 SMALL, LARGE = WaitSpec(max_length=10), WaitSpec(max_length=20)
 SPREAD = replace(SMALL, shards=2)
+LONG = Duration.parse("15m")
 Waits = tuple[str, WaitSpec]
 
 
@@ -32,12 +34,6 @@ def with_a_level_that_empties() -> MemoryBroker:
     broker = MemoryBroker.holding(live_of(orders_wait("a", a=("5m", SMALL), c=("5m", SMALL)), {"delay.c.queue": 3}))
     run_once(broker, orders_wait("a", a=("5m", SMALL), c=("5m", SPREAD)))
     return broker
-
-
-def waits(broker: MemoryBroker) -> list[str]:
-    """How long an order would wait now, once for every queue that it would come to."""
-    queues = (broker.queues[name] for name in destinations(broker, id="1"))
-    return [str(effective(queue, broker.policies.values(), ()).settings.ttl) for queue in queues]
 
 
 def test_a_wider_key_that_can_not_come_yet_leaves_the_narrower_one() -> None:
@@ -61,13 +57,69 @@ def test_a_level_that_messages_still_come_to_gets_no_second_queue_beside_its_own
 def test_a_way_is_led_to_a_level_that_waits_long_enough() -> None:
     """A level that gets longer takes what comes to it from then on for its new time."""
     before = orders_wait("slow", slow=("15m", SMALL), chosen=("1m", SMALL))
-    broker, seen = MemoryBroker.holding(live_of(before)), list[list[str]]()
-    broker.watch = lambda watched: seen.append(waits(watched))
+    broker, seen = MemoryBroker.holding(live_of(before)), set[Duration]()
+    broker.watch = lambda watched: seen.update(waits(watched))
 
     run_once(broker, orders_wait("chosen", slow=("15m", SMALL), chosen=("15m", SMALL)))
 
-    assert seen == [["15m"]] * len(seen)
+    assert seen == {LONG}
     assert destinations(broker) == {"delay.chosen.next.queue"}
+
+
+@pytest.mark.parametrize("shards", [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2)])
+@pytest.mark.parametrize(("at", "ttls"), [(("a", "b"), ("15m", "1m")), (("b", "a"), ("1m", "15m"))])
+def test_a_level_gets_longer_before_a_route_comes_and_shorter_once_it_has_left(
+    at: tuple[str, str], ttls: tuple[str, str], shards: tuple[int, int]
+) -> None:
+    """Neither a shard that is new lets messages out early, nor one that goes."""
+    files = zip(at, ttls, shards, strict=True)
+    first, second = (
+        orders_wait(at, a=(ttl, replace(SMALL, shards=count)), b=("15m", SMALL)) for at, ttl, count in files
+    )
+    broker, seen = MemoryBroker.holding(live_of(first)), set[Duration]()
+    broker.watch = lambda watched: seen.update(waits(watched))
+
+    run_once(broker, second)
+
+    assert seen == {LONG}
+
+
+def test_shards_of_a_change_that_was_given_up_wait_long_enough_before_messages_come_to_them() -> None:
+    """They were made for another time, and nothing has come to them yet."""
+    broker, seen = MemoryBroker.holding(live_of(orders_wait("a", a=("15m", SMALL)))), set[Duration]()
+    desired = orders_wait("a", a=("15m", replace(SPREAD, type="quorum")))
+    broker.watch = lambda watched: seen.update(waits(watched))
+
+    for call in range(1, 40):
+        broker.break_at(call, Died())
+        with suppress(Died):
+            run_once(broker, orders_wait("a", a=("1m", SPREAD)))
+        broker.mend()
+        if Binding("delay.a.2.exchange", "queue", "delay.a.2.queue") in broker.bindings:
+            break
+    else:
+        raise AssertionError("the shards have to be bound at some call")
+    run_once(broker, desired)
+
+    assert seen == {LONG}
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_way_is_not_led_to_a_level_that_goes_on_with_what_an_earlier_change_made(shards: int) -> None:
+    """Messages that others publish there wait in a next queue of the wrong time, until the level's own is declared anew."""
+    many = replace(SMALL, shards=shards)
+    queues = ["delay.b.queue"] if shards == 1 else ["delay.b.1.queue", "delay.b.2.queue"]
+    before = orders_wait("a", a=("15m", SMALL), b=("1h", many))
+    broker, seen = MemoryBroker.holding(live_of(before, dict.fromkeys(queues, 3))), set[Duration]()
+    run_once(broker, orders_wait("a", a=("15m", SMALL), b=("1m", many)))
+    broker.watch = lambda watched: seen.update(waits(watched))
+    desired = orders_wait("b", a=("15m", SMALL), b=("15m", many))
+
+    plan, _ = run_once(broker, desired)
+    run_to_the_end(broker, desired)
+
+    assert (plan.refusals, {wait.queue for wait in plan.waits}) == ((), set(queues))
+    assert (seen, state(broker)) == ({LONG}, after(desired))
 
 
 def test_a_way_is_not_led_to_a_level_that_can_not_be_made_longer() -> None:
@@ -78,7 +130,7 @@ def test_a_way_is_not_led_to_a_level_that_can_not_be_made_longer() -> None:
 
     plan, outcomes = run_once(broker, orders_wait("chosen", slow=("15m", SMALL), chosen=("15m", SMALL)))
 
-    assert (waits(broker), after_apply(plan, outcomes)) == (["15m"], 1)
+    assert ({*waits(broker)}, after_apply(plan, outcomes)) == ({LONG}, 1)
     assert plan.refusals
 
 
