@@ -98,7 +98,7 @@ def _tried(vhost: Vhost, shape: Shape, trial: Trial, scale: float) -> Iterator[S
     queue = Queue(f"backlog.{shape}", settings, extra=(LAZY,) if shape == "lazy" else ())
     management = Management(vhost.access, vhost.name)
     with AmqpSession(vhost.access) as session:
-        session.declare(queue)
+        session.put(queue)
         try:
             empty, sent = _rested(management, queue.name, 0, None), 0
             last = empty

@@ -96,7 +96,7 @@ def _temporary_queue(
     queue = Queue(Names(prefix).calibration(secrets.token_hex(4)), settings, extra=(LAZY,) if shape == "lazy" else ())
     check_policies(queue, management.read(prefix))
     with AmqpSession(access) as session:
-        session.declare(queue)
+        session.put(queue)
         try:
             yield queue.name
         finally:

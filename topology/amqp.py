@@ -3,9 +3,9 @@
 import re
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import pika
 import pika.exceptions
@@ -55,38 +55,13 @@ class AmqpSession:
             except pika.exceptions.AMQPError:
                 self._connection = None
 
-    def declare(self, resource: Exchange | Queue) -> None:
-        """Declare an exchange or a queue; one that is there already with the same arguments is left as it is."""
-        if isinstance(resource, Exchange):
-            self._call(
-                lambda channel: channel.exchange_declare(
-                    resource.name,
-                    resource.type,
-                    durable=resource.durable,
-                    auto_delete=resource.auto_delete,
-                    internal=resource.internal,
-                    arguments=exchange_arguments(resource),
-                )
-            )
-        else:
-            self._call(
-                lambda channel: channel.queue_declare(
-                    resource.name,
-                    durable=resource.durable,
-                    auto_delete=resource.auto_delete,
-                    arguments=queue_arguments(resource),
-                )
-            )
+    def put(self, resource: Exchange | Queue | Binding) -> None:
+        """Declare or bind; what is there already with the same arguments is left as it is."""
+        self._call(lambda channel: _say(channel, resource))
 
-    def bind(self, binding: Binding) -> None:
-        """Bind, or do nothing where the binding is there."""
-        arguments = {name: thaw(value) for name, value in binding.arguments}
-        if binding.kind == "queue":
-            self._call(lambda channel: channel.queue_bind(binding.destination, binding.source, binding.key, arguments))
-        else:
-            self._call(
-                lambda channel: channel.exchange_bind(binding.destination, binding.source, binding.key, arguments)
-            )
+    def put_all(self, resources: Iterable[Exchange | Queue | Binding]) -> None:
+        """Declare or bind many, without waiting for the answer to each; where one is refused, some of the others were made."""
+        self._call(lambda channel: _say_all(channel, resources))
 
     def unbind(self, binding: Binding) -> None:
         """Unbind, or do nothing where there is no such binding."""
@@ -164,6 +139,42 @@ class AmqpSession:
             return self._channel
         except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
+
+
+def _say_all(channel: BlockingChannel, resources: Iterable[Exchange | Queue | Binding]) -> None:
+    inside: Any = (
+        channel  # pika's blocking channel waits for every answer; the one that it is made of does not ask for any.
+    )
+    for resource in resources:
+        _say(inside._impl, resource)
+    channel.basic_qos(
+        0
+    )  # Changes nothing; an answer means that all before it were taken, as a refusal closes the channel.
+
+
+def _say(channel: BlockingChannel, resource: Exchange | Queue | Binding) -> None:
+    match resource:
+        case Exchange():
+            channel.exchange_declare(
+                resource.name,
+                resource.type,
+                durable=resource.durable,
+                auto_delete=resource.auto_delete,
+                internal=resource.internal,
+                arguments=exchange_arguments(resource),
+            )
+        case Queue():
+            channel.queue_declare(
+                resource.name,
+                durable=resource.durable,
+                auto_delete=resource.auto_delete,
+                arguments=queue_arguments(resource),
+            )
+        case Binding(source, kind, destination, key):
+            bind = channel.queue_bind if kind == "queue" else channel.exchange_bind
+            bind(destination, source, key, {name: thaw(value) for name, value in resource.arguments})
+        case _:
+            assert_never(resource)
 
 
 def parameters(access: Access) -> pika.ConnectionParameters:

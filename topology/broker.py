@@ -19,6 +19,9 @@ class Broker(Protocol):
     def bind(self, binding: Binding) -> None:
         """Make a binding."""
 
+    def put_all(self, resources: Sequence[Exchange | Queue | Binding]) -> None:
+        """Declare or bind many at once; where one is refused, some of the others were made."""
+
     def unbind(self, binding: Binding) -> None:
         """Remove a binding."""
 

@@ -1,6 +1,6 @@
 """Plan to outcomes: the one place that changes a broker."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,6 +17,7 @@ WORKERS = 8
 # What an exchange has given to a queue may arrive there a little after the binding between them is gone.
 _SETTLING = frozenset({Stage.PUT_DELAY_QUEUES, *range(Stage.DROP_DELAY_QUEUES, Stage.CUT_WAYS_OUT)})
 _SHARDS_LEFT = frozenset({Stage.CUT_WAYS_INTO_SHORTER_SHARDS, Stage.CUT_WAYS_INTO_SHARDS})
+_AT_ONCE = 32  # So many are made before an answer is awaited.
 _WORTH_A_POOL = 16  # Below this many changes, opening connections takes longer than it saves.
 # Two replacements at once could miss each other: one binds to what the other has just deleted. Moves share a toggle.
 _ONE_AT_A_TIME = (Replace, Move, Settle)
@@ -66,8 +67,8 @@ def execute(plan: Plan, broker: Broker, *, keep_lock: Callable[[], None] = lambd
         broker.write_record(plan.prefix, plan.record)
 
 
-def _skip(stage: tuple[Change, ...]) -> Iterator[Outcome]:
-    return (Skipped(change) for change in stage)
+def _skip(changes: Iterable[Change]) -> Iterator[Outcome]:
+    return (Skipped(change) for change in changes)
 
 
 def _run_unless_needed(stage: tuple[Change, ...], plan: Plan, broker: Broker, pool: Executor) -> Iterator[Outcome]:
@@ -105,8 +106,41 @@ def _run(stage: tuple[Change, ...], broker: Broker, pool: Executor) -> Iterator[
     if len(stage) < _WORTH_A_POOL:
         yield from map(attempt, stage)
         return
+
+    simple = _simple(stage)
+
+    def attempt_all(changes: Sequence[Change]) -> list[Outcome]:
+        nonlocal gone
+        if gone:
+            return [*_skip(changes)]
+        try:
+            broker.put_all([simple[change] for change in changes])
+        except Unreachable as error:
+            gone = True
+            return [Failed(changes[0], error), *_skip(changes[1:])]
+        except BrokerError:
+            # Which one it was comes out one by one; what is there already does no harm.
+            return [attempt(change) for change in changes]
+        return [Done(change) for change in changes]
+
     yield from map(attempt, (change for change in stage if isinstance(change, _ONE_AT_A_TIME)))
-    yield from pool.map(attempt, (change for change in stage if not isinstance(change, _ONE_AT_A_TIME)))
+    for outcomes in pool.map(attempt_all, _parts(list(simple))):
+        yield from outcomes
+    others = (change for change in stage if change not in simple and not isinstance(change, _ONE_AT_A_TIME))
+    yield from pool.map(attempt, others)
+
+
+def _simple(stage: Iterable[Change]) -> dict[Change, Exchange | Queue | Binding]:
+    """What is made by saying so, and may be said again."""
+    return {
+        change: change.resource
+        for change in stage
+        if isinstance(change, Create) and not isinstance(change.resource, Policy) and not change.node
+    }
+
+
+def _parts(changes: list[Change]) -> list[list[Change]]:
+    return [changes[start : start + _AT_ONCE] for start in range(0, len(changes), _AT_ONCE)]
 
 
 def _ends_the_stage(outcome: Failed) -> bool:

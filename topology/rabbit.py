@@ -51,7 +51,7 @@ class RabbitBroker:
 
     def declare(self, resource: Exchange | Queue) -> None:
         """Declare an exchange or a queue."""
-        self._session.declare(resource)
+        self._session.put(resource)
 
     def declare_at(self, queue: Queue, node: str) -> None:
         """Declare a queue on a node of the cluster; if it is replicated, that is where its leader is."""
@@ -59,7 +59,11 @@ class RabbitBroker:
 
     def bind(self, binding: Binding) -> None:
         """Make a binding."""
-        self._session.bind(binding)
+        self._session.put(binding)
+
+    def put_all(self, resources: Sequence[Exchange | Queue | Binding]) -> None:
+        """Declare or bind many at once."""
+        self._session.put_all(resources)
 
     def unbind(self, binding: Binding) -> None:
         """Remove a binding."""

@@ -217,7 +217,11 @@ class _Switch:
         if any(way.source == entrance for way in ways):
             return False
         level = names.shard_level(entrance)
-        return level is None or (bool(ways) and any(self.live.bindings_at("exchange", names.entrance(level))))
+        if level is None:
+            return True
+        spread = names.spread(level)
+        led_to = (way.destination for way in self.live.bindings_at("exchange", spread))
+        return any(way.source == spread for way in ways) and spread in led_to
 
     @property
     def is_bent(self) -> bool:

@@ -213,6 +213,22 @@ def test_a_conflict_over_amqp_alone_is_a_readable_difference(rabbit: Rabbit, fil
     assert "skipped exchange delay.1m.exchange" in ran.out
 
 
+def test_a_conflict_among_many_is_told_of_the_one_that_it_is_about(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Many queues are asked for at once, and the broker closes the channel over one of them."""
+    with rabbit.channel() as channel:
+        channel.queue_declare("delay.20s.queue", durable=True, arguments={"x-message-ttl": 5})
+    levels = ", ".join(f"{seconds}s" for seconds in range(1, 51))
+    file = topology.write(f"version: 1\ndelay: {{levels: [{levels}]}}\n")
+
+    ran = rabbit.delayctl("apply", file, "--yes", "--no-management")
+
+    failed = [line for line in ran.out.splitlines() if "failed" in line and "skipped" not in line]
+    assert (ran.code, len(failed)) == (3, 1)
+    assert "queue delay.20s.queue exists with another" in failed[0]
+    names = {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}
+    assert {f"delay.{seconds}s.queue" for seconds in range(1, 51)} <= names
+
+
 def test_policies_need_management(rabbit: Rabbit, topology: TopologyFile) -> None:
     """A file that asks for policies is refused over AMQP alone, before anything is declared."""
     file = topology.write(FILE.replace("levels:", "settings: policy, levels:"))

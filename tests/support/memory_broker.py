@@ -94,6 +94,14 @@ class MemoryBroker:
             self._check_there(binding.kind, binding.destination)
             self.bindings.add(binding)
 
+    def put_all(self, resources: Sequence[Exchange | Queue | Binding]) -> None:
+        """Declare or bind many, one after the other."""
+        for resource in resources:
+            if isinstance(resource, Binding):
+                self.bind(resource)
+            else:
+                self.declare(resource)
+
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; one that is not there is fine."""
         with self._call("unbind", f"{binding.source} {binding.destination} {binding.key}".strip()):

@@ -10,6 +10,7 @@ from delayctl.topology.execute import Done, Failed, Outcome, Skipped, execute
 from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Queue, Topology
 from delayctl.topology.names import Names
+from delayctl.topology.order import Stage
 from delayctl.topology.plan import Create, Plan, Replace, Update, label, resource_of
 from delayctl.topology.record import Record, record_of
 from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Target
@@ -462,6 +463,18 @@ class TestPool:
         assert {type(outcome) for outcome in made} == {Done}
         assert replace(after, backlog={}) == live_of(desired)
         assert broker.live() == Live(VERSION)
+
+    def test_one_that_is_refused_does_not_keep_the_others_away(self) -> None:
+        """Many are said at once; which of them it was is found out, and told of that one alone."""
+        desired = shop(" ".join(f"{i}s" for i in range(1, 100)) + " 5m")
+        plan, broker = first_plan(desired), MemoryBroker()
+        broker.queues["delay.50s.queue"] = Queue("delay.50s.queue")
+
+        outcomes = [outcome for outcome in execute(plan, broker) if outcome.change.stage == Stage.PUT_DELAY_QUEUES]
+
+        assert [line for line in summary(outcomes) if not line.startswith("Done")] == ["Failed queue delay.50s.queue"]
+        assert {queue.name for queue in desired.queues} <= broker.queues.keys()
+        assert broker.queues["delay.50s.queue"] == Queue("delay.50s.queue")
 
     def test_the_stages_still_follow_each_other(self) -> None:
         """However many threads there are."""
