@@ -7,7 +7,7 @@ SPLIT := -n 4
 # Compile once: where the environment forbids to keep that, every process of the tests would do it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: alerts docs everywhere reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
+.PHONY: alerts compiled docs everywhere reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 
 help:           ## Show what there is.
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -81,7 +81,11 @@ conformance-rocketmq: .venv/ready  ## The suite on a real RocketMQ 4.9 and 5.3; 
 	$(PYTHON) -m testbed.rocketmq_jars
 	DELAYCTL_ROCKETMQ=$(if $(RECORD),record,play) $(PYTHON) -m pytest tests/conformance -k rocketmq
 
-bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md.
+compiled: .venv/ready  ## The simulated RabbitMQ as C, and its tests on that; needs a C compiler.
+	scripts/compile
+	DELAYCTL_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled $(PYTHON) -m pytest tests/unit/simulator
+
+bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md; that of the simulator needs `make compiled`.
 	$(PYTHON) -m benchmarks $(BENCH)
 
 bench-perftest: .venv/bench  ## The same beside RabbitMQ's PerfTest; needs Java and Maven.

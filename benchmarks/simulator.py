@@ -1,13 +1,16 @@
 """The simulators' own speed and memory, beside the same model on SimPy; no broker takes part."""
 
 import gc
+import os
+import subprocess
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from pathlib import Path
 
-from delayctl.simulator import rocketmq
+from delayctl.simulator import clock, rocketmq
 from delayctl.simulator.clock import VirtualClock
 from delayctl.simulator.rabbitmq import Broker, Delivery
 from delayctl.topology.model import Topology
@@ -25,23 +28,26 @@ routes:
 _KEY, _BODY = "order.created", b"x" * 200
 _LARGEST_ON_SIMPY = 100_000
 
+_MODEL, _COMPILED = "RabbitMQ model", "RabbitMQ model, compiled"
+_ROOT = Path(__file__).parents[1]
+_BUILT = _ROOT / "build" / "compiled"  # By `make compiled`.
+
 Run = Callable[[int], int]  # From how many are to be delayed to how many were consumed.
 
 
 def measure_simulator(*, rounds: int, sizes: list[int]) -> str:
     """Measure speed and growth; writes the tables."""
     rates = _rates(min(_LARGEST_ON_SIMPY, max(sizes)), rounds)
-    ours = rates["RabbitMQ model"]
     lines = [
         "### Simulator: messages delayed, dead-lettered, consumed and acknowledged, per second of CPU\n",
         "Bars for the RabbitMQ model: ≥ 200,000 a second, ≥ 10 × the same on SimPy. One message every millisecond, in turn into",
         "RocketMQ's 18 levels, from 1 s to 2 h; no log. *SimPy, full* does for these messages what the model does, with stores and a",
         "process per level; *SimPy, bare* is the least that can be called a delay. For information: *each* is *full* with a process per",
-        "message, *lean* is *full* with bare events in place of stores. Of all rounds the fastest counts, for others on the machine",
-        "only ever make them slower.\n",
-        "| what | messages/s of CPU | the RabbitMQ model's speed, this = 1 | bar |",
-        "|---|---:|---:|---:|",
-        *(_line(name, found, ours) for name, found in rates.items()),
+        "message, *lean* is *full* with bare events in place of stores. *Compiled* is the model as `make compiled` builds it, to C;",
+        "SimPy can't be compiled so. Of all rounds the fastest counts, for others on the machine only ever make them slower.\n",
+        "| what | messages/s of CPU | compiled, this = 1 | not compiled, this = 1 | bar |",
+        "|---|---:|---:|---:|---:|",
+        *(_line(name, rates) for name in rates),
         "",
         "### Simulator: growth\n",
         "All messages wait at once when memory is measured.\n",
@@ -56,12 +62,33 @@ def measure_simulator(*, rounds: int, sizes: list[int]) -> str:
 def _rates(count: int, rounds: int) -> dict[str, list[float]]:
     """Rates of every round; in a round all run one after the other."""
     runs: dict[str, Run] = {
-        "RabbitMQ model": _on_rabbitmq,
+        _MODEL: _on_rabbitmq,
         **{f"SimPy, {way}": partial(_on_simpy, way) for way in simulator_simpy.WAYS},
         "RocketMQ model": _on_rocketmq,
     }
-    turns = [{name: count / _seconds(run, count) for name, run in runs.items()} for _ in range(rounds)]
-    return {name: [turn[name] for turn in turns] for name in runs}
+    times: dict[str, Callable[[int], float]] = {_COMPILED: _seconds_compiled}
+    times |= {name: partial(_seconds, run) for name, run in runs.items()}
+    turns = [{name: count / seconds(count) for name, seconds in times.items()} for _ in range(rounds)]
+    return {name: [turn[name] for turn in turns] for name in turns[0]}
+
+
+def _seconds_compiled(count: int) -> float:
+    """The same on the compiled model, in a process of its own: one process can't have both."""
+    if not _BUILT.is_dir():
+        raise SystemExit("bench: there is no compiled model; run make compiled first")
+    program = f"from benchmarks.simulator import alone; print(alone({count}))"
+    path = os.pathsep.join(map(str, (_BUILT, _ROOT)))
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True)
+    return float(done.stdout)
+
+
+def alone(count: int) -> float:
+    """Seconds of CPU on the compiled model, which this process has to have."""
+    if not (clock.__file__ or "").startswith(str(_BUILT)):
+        raise SystemExit(f"bench: this is not the compiled model: {clock.__file__}")
+    _on_rabbitmq(count)  # The others run in a process that has its memory already.
+    return _seconds(_on_rabbitmq, count)
 
 
 def _seconds(run: Run, count: int) -> float:
@@ -114,8 +141,8 @@ def _on_simpy(way: str, count: int) -> int:
 
 
 def _on_rocketmq(count: int) -> int:
-    clock = VirtualClock()
-    broker = rocketmq.Broker(clock, log=False)
+    time_passes = VirtualClock()
+    broker = rocketmq.Broker(time_passes, log=False)
     consumed = 0
 
     def consume(messages: Sequence[rocketmq.MessageExt], _: object) -> rocketmq.ConsumeConcurrentlyStatus:
@@ -126,16 +153,17 @@ def _on_rocketmq(count: int) -> int:
     rocketmq.DefaultMQPushConsumer(broker, "orders").subscribe("orders").register_message_listener(consume).start()
     producer = rocketmq.DefaultMQProducer(broker)
     for at, level in _arrivals(count):
-        clock.run_until(at)
+        time_passes.run_until(at)
         producer.send(rocketmq.Message("orders", _BODY).set_delay_time_level(level + 1))
-    clock.run_until(clock.now + 3 * 3_600_000)
+    time_passes.run_until(time_passes.now + 3 * 3_600_000)
     return consumed
 
 
-def _line(name: str, found: list[float], ours: list[float]) -> str:
-    ratio = max(ours) / max(found)
-    bar = {"RabbitMQ model": "≥ 200,000/s", "SimPy, full": "≥ 10 ×"}.get(name, "")
-    return f"| {name} | {max(found):,.0f} | {ratio:.2f} × | {bar} |"
+def _line(name: str, rates: dict[str, list[float]]) -> str:
+    rate = max(rates[name])
+    compiled, plain = (max(rates[ours]) / rate for ours in (_COMPILED, _MODEL))
+    bar = {_COMPILED: "≥ 200,000/s", _MODEL: "≥ 200,000/s", "SimPy, full": "≥ 10 ×"}.get(name, "")
+    return f"| {name} | {rate:,.0f} | {compiled:.2f} × | {plain:.2f} × | {bar} |"
 
 
 def _growth_line(count: int) -> str:

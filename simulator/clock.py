@@ -1,10 +1,11 @@
 """Virtual time: integer milliseconds that move only when they are told to, and what is to happen at each."""
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final
 
 Action = Callable[[], object]
-_FOREVER = 2**62
+_FOREVER: Final = 2**60
 
 
 class Timer:
@@ -35,7 +36,8 @@ class VirtualClock:
         self.ahead = 0
         self._planned: list[tuple[int, int, Timer]] = []
         self._number = 0
-        self._cancelled = 0
+        self._over = 0  # How many of these happened, or were cancelled.
+        self._is_first_over = False  # Whether what happens just now is one of them, the first.
         self._watchers: list[Callable[[int, int], object]] = []
 
     @property
@@ -73,36 +75,49 @@ class VirtualClock:
             self.cancel(timer)
         self._number = timer.number = number = self._number + 1
         timer.time = time = time if time > self.now else self.now
-        heappush(self._planned, (time, number, timer))
+        if self._is_first_over:
+            # It takes the place of what happens just now: mostly that was one of many waits, and this is the next.
+            self._is_first_over = False
+            self._over -= 1
+            heapreplace(self._planned, (time, number, timer))
+        else:
+            heappush(self._planned, (time, number, timer))
 
     def cancel(self, timer: Timer) -> None:
         """Make sure that a timer does nothing; it may have done it already."""
         if not timer.number:
             return
         timer.number = 0
-        self._cancelled += 1
+        self._over += 1
         # What is cancelled leaves the heap when its time comes, or when it is the larger part of it.
-        if self._cancelled > 64 and self._cancelled * 2 > len(self._planned):
+        if self._over > 64 and self._over * 2 > len(self._planned):
             self._planned[:] = [entry for entry in self._planned if entry[2].number == entry[1]]
             heapify(self._planned)
-            self._cancelled = 0
+            self._over = 0
+            self._is_first_over = False
 
     @property
     def next_time(self) -> int | None:
         """When something happens next; None where nothing is planned."""
         planned = self._planned
         while planned and planned[0][2].number != planned[0][1]:
-            heappop(planned)
-            self._cancelled -= 1
+            self._drop()
         return planned[0][0] if planned else None
+
+    def _drop(self) -> None:
+        heappop(self._planned)
+        self._over -= 1
+        self._is_first_over = False
 
     def step(self) -> bool:
         """Go to the next time at which something is planned and do one thing; says whether there was any."""
         time = self.next_time
         if time is None:
             return False
-        timer = heappop(self._planned)[2]
+        timer = self._planned[0][2]
         timer.number = 0
+        self._over += 1
+        self._is_first_over = True
         self.now = time
         timer.action()
         return True
@@ -126,10 +141,12 @@ class VirtualClock:
         """What `step` does, over and over; written out, as a long run spends much of its time here."""
         planned = self._planned
         while planned and planned[0][0] <= until:
-            time, number, timer = heappop(planned)
-            if timer.number == number:
-                timer.number = 0
-                self.now = time
-                timer.action()
-            else:
-                self._cancelled -= 1
+            time, number, timer = planned[0]
+            if timer.number != number:
+                self._drop()
+                continue
+            timer.number = 0
+            self._over += 1
+            self._is_first_over = True
+            self.now = time
+            timer.action()

@@ -1,10 +1,11 @@
 """Who is handed messages."""
 
 from collections.abc import Callable
+from typing import Final
 
 from delayctl.simulator.rabbitmq_message import Delivery
 
-NO_LIMIT = 2**62
+NO_LIMIT: Final = 2**60
 
 
 class Consumer:

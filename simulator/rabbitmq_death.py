@@ -16,7 +16,7 @@ def died(deaths: Deaths, ends: Ends | None, death: Death, *, is_new_style: bool)
     Brokers before 4.0 turn the rest of the list around with every death.
     """
     known = next((other for other in deaths if other[:2] == death[:2]), None)
-    rest = tuple(other for other in deaths if other is not known)
+    rest = tuple(other for other in deaths if other[:2] != death[:2])
     # All that is told of it but the count stays what it was at the first such death.
     latest = death if known is None else (*known[:6], known[6] + 1)
     first = ends[0] if ends is not None else deaths[0]

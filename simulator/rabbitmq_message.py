@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from delayctl.simulator.rabbitmq_death import Deaths, Ends
 from delayctl.topology.routing import FURTHER_KEYS
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from delayctl.simulator.rabbitmq_queue import MessageQueue
 
 Headers = Mapping[str, object]
-FORGOTTEN = -1  # Instead of the number of returns: nobody looks at what happened to the message elsewhere.
+FORGOTTEN: Final = -1  # Instead of the number of returns: nobody looks at what happened to the message elsewhere.
 CC, BCC = FURTHER_KEYS
 
 
@@ -39,7 +39,7 @@ class Properties:
         return self if self.expiration is None else replace(self, expiration=None)
 
 
-NO_PROPERTIES = Properties()
+NO_PROPERTIES: Final = Properties()
 
 
 class Message:
