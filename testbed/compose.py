@@ -74,7 +74,11 @@ def composed(file: str, *, engine: Engine, image: str) -> Iterator[Project]:
     compose = Compose(found.argv, env)
     try:
         _call(compose, name, path, "up", "-d")
-        brokers = tuple(_ready(file, *pair.values()) for pair in ports)
+        try:
+            brokers = tuple(_ready(file, *pair.values()) for pair in ports)
+        except TimeoutError as error:
+            words = _call(compose, name, path, "ps", "-a"), _call(compose, name, path, "logs", "--tail", "30")
+            raise TimeoutError("\n".join((str(error), *words))) from error
         yield Project(brokers, compose, name, path)
     finally:
         _call(compose, name, path, "down", "-v", "-t", "10")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,9 +55,9 @@ def test_all_sixteen_retries_and_the_parking(applied: Rabbit, topology: Topology
         publish(applied, topology, "hello", message_id="m-1", headers={"shop": "eu"})
         applied.await_ready("target.dlq", 1)
 
-    assert len(seen.waits_ms) == 16
-    for wait, level in zip(seen.waits_ms, LEVELS_MS[2:], strict=True):
-        assert level <= wait <= level + 400
+    late = [wait - level for wait, level in zip(seen.waits_ms, LEVELS_MS[2:], strict=True)]
+    assert min(late) >= 0
+    assert median(late) <= 400  # A busy machine holds up one or the other, a wait that is too long all of them.
     assert [message.attempt for message in seen.messages] == list(range(17))
     assert {(m.exchange, m.key, m.message_id, m.text) for m in seen.messages} == {
         ("delay.exchange", "order.created", "m-1", "hello")

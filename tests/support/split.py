@@ -41,7 +41,7 @@ def is_repeated(nodeid: str, among: Container[str]) -> bool:
 
 def needs_a_broker(nodeid: str) -> bool:
     """Whether a test runs on a real broker, one of its own included."""
-    return "/faults/" in nodeid or broker_of(nodeid) is not None
+    return "/faults/" in nodeid or "/testbed/" in nodeid or broker_of(nodeid) is not None
 
 
 def broker_of(nodeid: str) -> str | None:
