@@ -85,7 +85,7 @@ compiled: .venv/ready  ## The simulated RabbitMQ as C, and its tests on that; ne
 	scripts/compile
 	DELAYCTL_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled $(PYTHON) -m pytest tests/unit/simulator
 
-bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md; that of the simulator needs `make compiled`.
+bench: .venv/bench  ## Measure, side by side, and write benchmarks/RESULTS.md; what `make compiled` built, too.
 	$(PYTHON) -m benchmarks $(BENCH)
 
 bench-perftest: .venv/bench  ## The same beside RabbitMQ's PerfTest; needs Java and Maven.
