@@ -252,9 +252,9 @@ class MessageQueue:
     def discard(self, delivery: Delivery, *, is_failure: bool) -> None:
         """The consumer rejected it for good."""
         self._release(delivery)
-        self.run()
-        # Last: it may come straight back, and then stands behind all that is here.
+        # Before what expires now that it is the head; where it comes straight back, it stands behind all that is here.
         self.bury(delivery.message.back(is_failure=is_failure), "rejected")
+        self.run()
 
     def requeue(self, delivery: Delivery, *, is_failure: bool) -> None:
         """The consumer gave it back."""

@@ -139,10 +139,14 @@ class Performance:
     def finish(self) -> Account:
         """Take what is left."""
         for queue in self.script.live.queues:
-            self.account.left[queue] = []
-            while (delivery := self.broker.get(queue, no_ack=True)) is not None:
-                self.account.left[queue].append(_seen(delivery))
+            self.drain(queue)
         return self.account
+
+    def drain(self, queue: str) -> None:
+        """Take what is left in a queue."""
+        self.account.left[queue] = []
+        while (delivery := self.broker.get(queue, no_ack=True)) is not None:
+            self.account.left[queue].append(_seen(delivery))
 
 
 T = TypeVar("T")

@@ -1,10 +1,10 @@
 """Where dead messages go, what they carry, and when they are dropped for going round."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from delayctl.simulator.rabbitmq import Broker
+from delayctl.simulator.rabbitmq import Broker, Delivery, Properties
 from delayctl.simulator.rabbitmq_events import DeadLettered, Dropped, Kept, Published
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError
@@ -52,6 +52,23 @@ def test_old_brokers_tell_of_the_first_death_only() -> None:
         "x-first-death-queue",
         "x-first-death-reason",
     ]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("version", ["3.10", "4.3"])
+def test_what_was_rejected_leaves_before_what_expires_then(kind: Literal["classic", "quorum"], version: str) -> None:
+    """Its consumer is free, takes the next, and the one behind has come to the head: as both brokers do it, always."""
+    broker = broker_with(delay("q", None, type=kind), Queue("work"), version=version)
+    taken: list[Delivery] = []
+    broker.consume("q", taken.append, prefetch=1)
+    broker.publish("", "q", b"rejected")
+    broker.publish("", "q", b"next")
+    broker.publish("", "q", b"expired", properties=Properties(expiration="0"))
+
+    broker.reject(taken[0], requeue=False)
+
+    assert [delivery.body for delivery in taken] == [b"rejected", b"next"]
+    assert bodies(broker, "work") == [b"rejected", b"expired"]
 
 
 def test_a_second_death_of_the_same_kind_is_counted() -> None:
