@@ -7,6 +7,8 @@ from testbed.container import prepare_container
 from testbed.java import JavaUnavailable, find_java
 from testbed.promtool import find_promtool
 from testbed.server import fetched_server, installed_server
+from testbed.spark import SparkUnavailable, installed
+from testbed.spark_classes import ClassesUnavailable, keep_classes
 
 
 def prepare(kind: str) -> None:
@@ -28,7 +30,7 @@ def prepare_any() -> None:
         except BrokerUnavailable as error:
             say(f"left out: {error.reasons[0]}")
             reasons += error.reasons[:1]
-    prepare_java()
+    prepare_spark()
     prepare_promtool()
     prepare_chromium()
     if len(reasons) == 2:
@@ -41,11 +43,13 @@ def prepare_native() -> None:
     say(f"a private node is there: {server.script}")
 
 
-def prepare_java() -> None:
+def prepare_spark() -> None:
     """Fetch a Java for Spark where none is installed; whether it matters that there is none is up to who needs it."""
     try:
-        say(f"Java is there: {find_java().home}")
-    except JavaUnavailable as error:
+        java = find_java()
+        say(f"Java is there: {java.home}")
+        say(f"Spark's classes are there: {keep_classes(java, installed('pyspark'))}")
+    except (JavaUnavailable, SparkUnavailable, ClassesUnavailable) as error:
         say(f"left out: {error}")
 
 

@@ -10,21 +10,17 @@ from pathlib import Path
 
 from testbed.java import Java, find_java
 from testbed.ports import LOOPBACK
+from testbed.spark_classes import FRUGAL, empty_folder, java_options
 
 # Two workers in processes of their own, each with one core and as many MiB: what is shipped to them has to arrive.
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 # What Spark itself needs on an executor; all else comes with the job.
 EXECUTOR_NEEDS = ("pyarrow",)
-# Jobs of a test are over before it would pay to compile them a second time, to collect garbage beside them, or to verify
-# the twenty thousand classes of a Spark that pip has checked.
-FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 SETTINGS = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
-    "spark.driver.extraJavaOptions": FRUGAL,
-    "spark.executor.extraJavaOptions": FRUGAL,
     # A job waits for both workers: the first to be there would otherwise do all of a small one.
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -42,6 +38,10 @@ appender.console.name = stderr
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+# Spark looks for settings in a folder that is on its class path, too, and has to be empty there.
+SUBMIT = """#!/bin/sh
+exec "$SPARK_HOME/bin/spark-class" org.apache.spark.deploy.SparkSubmit --properties-file "$SPARK_HOME/settings" "$@"
 """
 
 
@@ -82,15 +82,23 @@ class SparkHome:
 
 def spark_home(folder: Path) -> SparkHome:
     """Lay out a home for Spark in a folder that is there, on the Java that this machine can give."""
-    package = _installed("pyspark")
-    for part in ("bin", "sbin", "jars", "python"):
+    package, java = installed("pyspark"), find_java()
+    for part in ("sbin", "jars", "python"):
         (folder / part).symlink_to(package / part)
-    for part in ("conf", "scratch", "warehouse"):
+    for part in ("bin", "scratch", "warehouse"):
         (folder / part).mkdir()
-    settings = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    (folder / "conf/spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    (folder / "conf/log4j2.properties").write_text(LOGGING)
-    return SparkHome(folder, find_java())
+    for script in (package / "bin").iterdir():
+        if script.name != "spark-submit":
+            (folder / "bin" / script.name).symlink_to(script)
+    (folder / "bin/spark-submit").write_text(SUBMIT)
+    (folder / "bin/spark-submit").chmod(0o755)
+    (folder / "conf").symlink_to(empty_folder())
+    (folder / "log4j2.properties").write_text(LOGGING)
+    options = f"{java_options(java, package)} -Dlog4j2.configurationFile={folder}/log4j2.properties"
+    own = {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
+    settings = {**SETTINGS, **own, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    (folder / "settings").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    return SparkHome(folder, java)
 
 
 def bare_python(folder: Path) -> str:
@@ -98,11 +106,12 @@ def bare_python(folder: Path) -> str:
     venv.create(folder, with_pip=False)
     packages = next(folder.glob("lib/python*/site-packages"))
     for name in EXECUTOR_NEEDS:
-        (packages / name).symlink_to(_installed(name))
+        (packages / name).symlink_to(installed(name))
     return str(folder / "bin/python")
 
 
-def _installed(name: str) -> Path:
+def installed(name: str) -> Path:
+    """The folder of a package that pip installed."""
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
         raise SparkUnavailable(f"{name} is not installed\n  fix: pip install 'delayctl[spark]'")

@@ -10,7 +10,8 @@ import pytest
 from testbed import __main__ as command
 from testbed.java import Java, JavaUnavailable
 from testbed.needs import give_up
-from testbed.spark import FRUGAL, LOCAL_CLUSTER, SparkHome, bare_python
+from testbed.spark import LOCAL_CLUSTER, SparkHome, bare_python
+from testbed.spark_classes import FRUGAL
 from testbed.spark_cluster import MASTER, standalone_cluster
 
 WHERE = """

@@ -10,7 +10,8 @@ import pytest
 from delayctl.spark.session import spark_session
 from pyspark.sql import SparkSession
 
-from testbed.spark import FRUGAL, SparkHome
+from testbed.spark import SparkHome, installed
+from testbed.spark_classes import FRUGAL
 
 # Derby comes with Spark.
 READS_A_DATABASE = """
@@ -72,9 +73,10 @@ def test_while_spark_stops_nobody_hears_ctrl_c() -> None:
 def test_times_of_a_database_are_read_in_utc_wherever_the_machine_is(spark_folder: SparkHome, tmp_path: Path) -> None:
     """Spark's JVM is told so as it starts, beside what users and the administrator's file want of it."""
     (tmp_path / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions -Dadministrators=1 {FRUGAL}\n")
+    elsewhere = {"TZ": "America/New_York", "SPARK_HOME": str(installed("pyspark")), "SPARK_CONF_DIR": str(tmp_path)}
     ran = subprocess.run(
         [sys.executable, "-c", READS_A_DATABASE],
-        env={**spark_folder.environment(os.environ), "TZ": "America/New_York", "SPARK_CONF_DIR": str(tmp_path)},
+        env={**spark_folder.environment(os.environ), **elsewhere},
         cwd=tmp_path,  # Derby writes a log where it is.
         capture_output=True,
         text=True,
