@@ -64,13 +64,13 @@ class Forwarder:
         while self._ahead and len(self._pending) < MAX_PENDING:
             message, reason = self._ahead.popleft()
             pending = _Pending(message, reason)
+            self._pending.append(pending)  # It takes room until all targets have it, of which the queue itself may be one.
             self.queue.post.record_death(message, self.queue, reason)
             if self._send(pending):
+                self._pending.remove(pending)
                 self.bytes -= self.queue.size(message)
-            else:
-                self._pending.append(pending)
-                if self.queue.post.is_logging:
-                    self.queue.post.note(Kept(message.number, self.queue.name))
+            elif self.queue.post.is_logging:
+                self.queue.post.note(Kept(message.number, self.queue.name))
         self._watch()
 
     def _send(self, pending: _Pending) -> bool:

@@ -132,7 +132,9 @@ class QuorumQueue(MessageQueue):
             self._tell_publishers()
 
     def limit(self) -> bool:
-        """Let go of the head as long as there is too much; what goes at once is dead-lettered last first."""
+        """Let go of the head as long as there is too much; of what goes at once, old brokers dead-letter the last first."""
+        if self.post.version.is_new:
+            return super().limit()
         pushed_out = []
         while len(self) and self._is_over():
             pushed_out.append(unpacked(self._take()))
