@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from delayctl.simulator.clock import VirtualClock
+from delayctl.simulator.rabbitmq_classic import ClassicQueue
 from delayctl.simulator.rabbitmq_consumer import Consumer
 from delayctl.simulator.rabbitmq_death import deaths_from_header
 from delayctl.simulator.rabbitmq_events import Event, Nacked, Published, Returned
@@ -23,6 +24,7 @@ from delayctl.simulator.rabbitmq_message import (
 from delayctl.simulator.rabbitmq_objects import Objects, refusal
 from delayctl.simulator.rabbitmq_post import Post, Version
 from delayctl.simulator.rabbitmq_queue import MessageQueue
+from delayctl.simulator.rabbitmq_quorum import QuorumQueue
 from delayctl.simulator.rabbitmq_ways import Ways
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Topology
@@ -48,6 +50,8 @@ class Broker:
     """
 
     ways: ClassVar[type[Ways]] = Ways
+    classic_queue: ClassVar[type[ClassicQueue]] = ClassicQueue
+    quorum_queue: ClassVar[type[QuorumQueue]] = QuorumQueue
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class Broker:
         self.clock = clock or VirtualClock()
         self.version = version
         self._post = Post(self.clock, Version.of(version), self.ways(), is_logging=log)
-        self._objects = Objects(self._post)
+        self._objects = Objects(self._post, self.classic_queue, self.quorum_queue)
         self._published = 0
         self._tags = 0
         if topology is not None:

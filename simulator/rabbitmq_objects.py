@@ -35,8 +35,9 @@ def refusal(code: int, what: str) -> Refused:
 class Objects:
     """Exchanges, queues, bindings and policies; whoever changes them makes the post forget its ways."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, classic: type[ClassicQueue], quorum: type[QuorumQueue]) -> None:
         self._post = post
+        self._classic, self._quorum = classic, quorum
         self._exchanges = {name: Exchange(name, kind) for name, kind in PREDEFINED.items()}
         self.queues: dict[str, MessageQueue] = {}
         self._bindings: set[Binding] = set()
@@ -147,7 +148,7 @@ class Objects:
         known = self.queues.get(queue.name)
         if known is None:
             self._check_queue(queue)
-            kind = QuorumQueue if queue.settings.type == "quorum" else ClassicQueue
+            kind = self._quorum if queue.settings.type == "quorum" else self._classic
             made = self.queues[queue.name] = kind(queue, self._post)
             self._configure(made)
             self._post.ways.forget()

@@ -6,16 +6,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from delayctl.simulator.rabbitmq import Broker, Delivery, Properties, Publication
+from delayctl.simulator.rabbitmq_classic import ClassicQueue
+from delayctl.simulator.rabbitmq_message import Message
+from delayctl.simulator.rabbitmq_post import Post
+from delayctl.simulator.rabbitmq_quorum import QuorumQueue
 from delayctl.simulator.rabbitmq_ways import Way, Ways
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.live import Live
+from delayctl.topology.model import Queue
 from delayctl.topology.routing import Routed
 
 from tests.support.scripts import GETS, PHASE, UNIT, Action, Answer, Consume, Get, Publish, Purge, Script
 
 STUCK = 60_000  # What is tried again after such a time is stuck.
 LONG = 4_000  # What moves for longer does so for ever.
+HEARD_AFTER = 50  # So long it may take until one queue knows of another that it is full, on a busy machine.
 
 Pauses = Sequence[Sequence[int]]  # How long every action of every phase took; and then, how late the next phase came.
 Seen = tuple[str, str, str, bool, Any]  # Body, exchange, key, whether it is redelivered, headers.
@@ -186,6 +192,60 @@ class Backwards(Broker):
     ways = _BackwardsWays
 
 
+class _FarQueue(QuorumQueue):
+    """Tells other queues, which do not wait for an answer, a little later whether it is full."""
+
+    def __init__(self, declared: Queue, post: Post) -> None:
+        self._told: list[tuple[int, dict[str, bool]]] = []
+        super().__init__(declared, post)
+
+    def offer(self, message: Message, publisher: str = "") -> bool:
+        if not publisher or publisher not in self.is_closed or not self._told:
+            return super().offer(message, publisher)
+        if self._heard_by(publisher):
+            return False
+        self.put(message)
+        return True
+
+    def _heard_by(self, publisher: str) -> bool:
+        long_ago = [told for at, told in self._told if at <= self.clock.now - HEARD_AFTER]
+        return (long_ago[-1] if long_ago else {}).get(publisher, False)
+
+    def _tell_publishers(self) -> None:
+        super()._tell_publishers()
+        self._told.append((self.clock.now, self.is_closed))
+
+    def _reopen(self) -> None:
+        super()._reopen()
+        self._told.append((self.clock.now, self.is_closed))
+
+
+class _HastyClassic(ClassicQueue):
+    def offer(self, message: Message, publisher: str = "") -> bool:
+        is_taken = super().offer(message, publisher)
+        self.post.hand_over()
+        return is_taken
+
+
+class _HastyQuorum(QuorumQueue):
+    def offer(self, message: Message, publisher: str = "") -> bool:
+        is_taken = super().offer(message, publisher)
+        self.post.hand_over()
+        return is_taken
+
+
+class Hasty(Backwards):
+    """A broker in which what leaves one queue may arrive before what was sent to several at once has got to all of them."""
+
+    classic_queue, quorum_queue = _HastyClassic, _HastyQuorum
+
+
+class HearsLate(Broker):
+    """A broker whose queues go on for a while to send dead letters to one that is full."""
+
+    quorum_queue = _FarQueue
+
+
 def foretold(script: Script, version: str) -> Account | None:
     """What the model says of a script; None where that hangs on which of two things comes first, or nothing rests."""
     slow = UNIT // 2 // max(map(len, script.phases))
@@ -195,6 +255,8 @@ def foretold(script: Script, version: str) -> Account | None:
         (Backwards(live, version=version), slow),
         (Broker(_skewed(live, 1), version=version), 1),
         (Broker(_skewed(live, -1), version=version), slow),
+        (Hasty(live, version=version), 0),
+        (HearsLate(live, version=version), 0),
     )
     try:
         first, *others = (performed(script, broker, _even(script, pause)) for broker, pause in runs)
