@@ -18,7 +18,7 @@ from tests.support.arrived import take_all
 from tests.support.order_stream import OrderStream
 from tests.support.rabbit import Rabbit
 
-KILLS = int(os.environ.get("DELAYCTL_FAULTS_KILLS", "2"))
+KILLS = int(os.environ.get("DELAYCTL_FAULTS_KILLS", "1"))
 ROWS_PER_BATCH = 250
 BATCHES = 3 * KILLS
 REPOSITORY = Path(__file__).parents[2]
