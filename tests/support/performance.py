@@ -9,6 +9,7 @@ from delayctl.simulator.rabbitmq import Broker, Delivery, Properties, Publicatio
 from delayctl.simulator.rabbitmq_classic import ClassicQueue
 from delayctl.simulator.rabbitmq_message import Message
 from delayctl.simulator.rabbitmq_post import Post
+from delayctl.simulator.rabbitmq_queue import MessageQueue
 from delayctl.simulator.rabbitmq_quorum import QuorumQueue
 from delayctl.simulator.rabbitmq_ways import Way, Ways
 from delayctl.topology.duration import Duration
@@ -220,18 +221,21 @@ class _FarQueue(QuorumQueue):
         self._told.append((self.clock.now, self.is_closed))
 
 
-class _HastyClassic(ClassicQueue):
+class _HastyQueue(MessageQueue):
+    """Brings at once where it belongs what leaves it."""
+
     def offer(self, message: Message, publisher: str = "") -> bool:
         is_taken = super().offer(message, publisher)
         self.post.hand_over()
         return is_taken
 
 
-class _HastyQuorum(QuorumQueue):
-    def offer(self, message: Message, publisher: str = "") -> bool:
-        is_taken = super().offer(message, publisher)
-        self.post.hand_over()
-        return is_taken
+class _HastyClassic(_HastyQueue, ClassicQueue):
+    pass
+
+
+class _HastyQuorum(_HastyQueue, QuorumQueue):
+    pass
 
 
 class Hasty(Backwards):
