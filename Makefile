@@ -7,7 +7,7 @@ SPLIT := -n 4
 # Compile once: where the environment forbids to keep that, every process of the tests would do it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: alerts compiled docs everywhere reference ladder switches insertions redrive pictures spark help demo test faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
+.PHONY: alerts compiled docs everywhere reference ladder switches insertions redrive pictures spark help demo test prepared faults spark-standalone million lint types conformance conformance-rocketmq bench bench-perftest clean
 
 help:           ## Show what there is.
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -15,9 +15,12 @@ help:           ## Show what there is.
 demo: .venv/demo  ## Watch a delayed message on a real RabbitMQ.
 	@$(PYTHON) -m testbed run -- $(PYTHON) -m examples.demo
 
-test: .venv/ready lint types  ## Lint, types and every test, on real brokers.
-	$(PYTHON) -m testbed prepare
+test: .venv/ready  ## Lint, types and every test, on real brokers.
+	@$(MAKE) --no-print-directory --jobs 3 lint types prepared
 	$(PYTHON) -m pytest $(SPLIT)
+
+prepared: .venv/ready
+	$(PYTHON) -m testbed prepare
 
 faults: .venv/ready  ## The fault tests at length: each broker is killed 20 times.
 	$(PYTHON) -m testbed prepare

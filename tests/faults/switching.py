@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from delayctl.publishers.publisher import DelayPublisher
 from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.faults.account import EARLY_MS, Account
+from tests.support.clocks import ClockWatch, now_ms
 from tests.support.rabbit import Rabbit
 
 LEVELS = ("apples", "berries", "cherries", "dates")
@@ -74,7 +74,6 @@ class Orchard:
 class _Sent:
     level: str
     sent_ms: int
-    sent_wall_ms: int
     confirmed_ms: int | None = None
 
 
@@ -82,41 +81,44 @@ class _Sent:
 class Load:
     """What was sent when, and from when to when which delays were in force.
 
-    Two clocks are read: where the machine's is set meanwhile, all that waits would seem to come early by one of them.
+    Where the machine's clock is set forward meanwhile, brokers let go what waits: that is not early.
     """
 
     book: Account
     sent: dict[str, _Sent] = field(default_factory=dict)
-    arrived: list[tuple[str, int, int]] = field(default_factory=list)
+    arrived: list[tuple[str, int]] = field(default_factory=list)
+    clock: ClockWatch = field(default_factory=ClockWatch)
     phases: list[tuple[int, tuple[Orchard, ...]]] = field(default_factory=list)  # Since when, any of these holds.
 
     def holds(self, *orchards: Orchard) -> None:
         """Say that from now on every level is as in one of these."""
-        self.phases.append((_now_ms(), orchards))
+        self.phases.append((now_ms(), orchards))
 
     def send(self, publisher: DelayPublisher, level: str, message_id: str) -> Delivery:
         """Publish one message, and note when."""
-        note = self.sent[message_id] = _Sent(level, _now_ms(), _wall_ms())
+        note = self.sent[message_id] = _Sent(level, now_ms())
         delivery = publisher.publish(b"x" * 200, key=f"via.{level}", level=level, message_id=message_id)
-        delivery.add_done_callback(lambda _: setattr(note, "confirmed_ms", _now_ms()))
+        delivery.add_done_callback(lambda _: setattr(note, "confirmed_ms", now_ms()))
         return delivery
 
     def receive(self, message: Message) -> None:
         """Note that a message came."""
-        self.arrived.append((str(message.message_id), _now_ms(), _wall_ms()))
+        self.arrived.append((str(message.message_id), now_ms()))
         self.book.delivered(str(message.message_id))
 
     def judge(self) -> None:
-        """Enter all that came before its time, by both clocks, into the account."""
-        for message_id, arrived_ms, arrived_wall_ms in self.arrived:
+        """Enter all that came before its time into the account, and whether the clock was set meanwhile."""
+        if self.clock.steps:
+            self.book.title += f" (the clock was set by {', '.join(map(str, self.clock.steps))} ms)"
+        for message_id, arrived_ms in self.arrived:
             note = self.sent[message_id]
-            waited_ms = max(arrived_ms - note.sent_ms, arrived_wall_ms - note.sent_wall_ms)
+            waited_ms = arrived_ms - note.sent_ms + self.clock.gained(note.sent_ms, arrived_ms)
             if (missing := self._shortest_ms(note) - waited_ms) > EARLY_MS:
                 self.book.early.append(missing)
 
     def _shortest_ms(self, note: _Sent) -> int:
         """The shortest delay that was in force at any time between sending and confirming."""
-        until_ms = note.confirmed_ms or _now_ms()
+        until_ms = note.confirmed_ms or now_ms()
         ends = [since for since, _ in self.phases[1:]] + [until_ms + 1]
         there = [
             o for (since, o), end in zip(self.phases, ends, strict=True) if since <= until_ms and end > note.sent_ms
@@ -132,14 +134,15 @@ def under_load(rabbit: Rabbit, topology: TopologyFile, load: Load) -> Iterator[N
     consumer.handle("target", load.receive)
     listening = threading.Thread(target=consumer.run, daemon=True)
     listening.start()
-    with ExitStack() as stack:
-        for number in range(PUBLISHERS):
-            stack.enter_context(_publishing(rabbit, topology, load, number))
-        yield
-    wanted = set(load.book.confirmed)
-    until(lambda: load.book.has(wanted), 60, what="the arrival of all that was confirmed")
-    consumer.stop()
-    listening.join(30)
+    with load.clock:
+        with ExitStack() as stack:
+            for number in range(PUBLISHERS):
+                stack.enter_context(_publishing(rabbit, topology, load, number))
+            yield
+        wanted = set(load.book.confirmed)
+        until(lambda: load.book.has(wanted), 60, what="the arrival of all that was confirmed")
+        consumer.stop()
+        listening.join(30)
     load.judge()
 
 
@@ -162,11 +165,3 @@ def _publishing(rabbit: Rabbit, topology: TopologyFile, load: Load, number: int)
             is_over.set()
             thread.join(60)
         publisher.flush(60)
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
