@@ -64,9 +64,8 @@ class Forwarder:
         while self._ahead and len(self._pending) < MAX_PENDING:
             message, reason = self._ahead.popleft()
             pending = _Pending(message, reason)
-            self._pending.append(
-                pending
-            )  # It takes room until all targets have it, of which the queue itself may be one.
+            # It takes room until all targets have it, of which the queue itself may be one.
+            self._pending.append(pending)
             self.queue.post.record_death(message, self.queue, reason)
             if self._send(pending):
                 self._pending.remove(pending)

@@ -51,8 +51,9 @@ def empty_folder() -> Path:
 
 
 def archive(java: Java, spark: Path) -> Path:
-    """Where the classes of the Spark that is installed there are, or would be, as this Java keeps them."""
-    return Path(sys.prefix) / f"spark-classes/{java.home.name}-{(spark / 'jars').stat().st_mtime_ns}.jsa"
+    """Where the classes of the Spark that is installed there are, or would be, as this Java keeps them; another of each, another."""
+    ages = [path.stat().st_mtime_ns for path in (spark / "jars", java.home / "lib/server/libjvm.so")]
+    return Path(sys.prefix) / "spark-classes/spark-{}-java-{}.jsa".format(*ages)
 
 
 def java_options(java: Java, spark: Path) -> str:
@@ -83,14 +84,21 @@ def _work(java: Java, spark: Path, options: str, folder: Path) -> None:
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
     }
-    ran = subprocess.run(
-        [spark / "bin/spark-submit", "--properties-file", settings, "--driver-java-options", options, job, folder],
-        env={**java.environment(os.environ), **own},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=MADE_WITHIN,
-        check=False,
-    )
+    command: list[str | Path] = [
+        spark / "bin/spark-submit",
+        "--properties-file",
+        settings,
+        "--driver-java-options",
+        options,
+        job,
+        folder,
+    ]
+    environment = {**java.environment(os.environ), **own}
+    try:
+        ran = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=MADE_WITHIN, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClassesUnavailable(f"Spark's classes could not be read within {MADE_WITHIN} s") from error
     if ran.returncode:
         raise ClassesUnavailable(f"Spark's classes could not be read: {ran.stderr[-1000:]}")
