@@ -18,7 +18,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
 from delayctl.topology.status_shards import wholes
-from delayctl.topology.wording import quoted
+from delayctl.topology.wording import argument, quoted
 
 if TYPE_CHECKING:
     from delayctl.spark.backfill_job import BackfillJob
@@ -135,7 +135,7 @@ def _waiting(host: Host, desired: Topology, topology: str) -> dict[str, int]:
             }
         except Refused as error:
             raise DelayctlError(
-                f"the broker is not as the file says: {error.what}", fix=f"delayctl apply {topology}"
+                f"the broker is not as the file says: {error.what}", fix=f"delayctl apply {argument(topology)}"
             ) from error
 
 

@@ -73,8 +73,7 @@ class Forecaster:
 
     def __init__(self, spec: Spec, desired: Topology) -> None:
         self._spec, self._desired = spec, desired
-        found = Network.of_topology(desired)
-        self._network = IndexedNetwork(found.exchanges, found.queues, found.bindings, found.assumed, found.open_ended)
+        self._network = IndexedNetwork.of(Network.of_topology(desired))
         self._parking = Names(spec.prefix).unrouted_queue()
         self._kept: dict[tuple[str | None, str, bool], tuple[Note, ...]] = {}
 

@@ -22,7 +22,7 @@ from delayctl.topology.parse import MAX_PREFIX_BYTES, read_spec
 from delayctl.topology.recognise import Found, Wait, names_mentioned, recognise
 from delayctl.topology.remarks import remarks
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import plural, quoted
+from delayctl.topology.wording import argument, plural, quoted
 from delayctl.topology.writable import name_obstacle
 
 
@@ -126,7 +126,7 @@ def _answer(text: str, out: str | None, output: str, answer: dict[str, Any]) -> 
     if output == "json":
         click.echo(to_json_text(answer))
     elif out:
-        click.echo(f"Wrote {out}. Next: delayctl plan {out}, which changes nothing.")
+        click.echo(f"Wrote {out}. Next: delayctl plan {argument(out)}, which changes nothing.")
     else:
         click.echo(text, nl=False)
 

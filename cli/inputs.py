@@ -13,9 +13,8 @@ from delayctl.topology.parse import read_spec
 from delayctl.topology.render import Rendered, names_used, render
 from delayctl.topology.source import load, plain
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import did_you_mean, quoted, shorten
+from delayctl.topology.wording import STDIN, did_you_mean, quoted, shorten
 
-STDIN = "<stdin>"  # What a topology is called that comes from there; a file of this name is ./<stdin>.
 _STDIN_NUMBER = 0
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _LONGEST_LIST = 400

@@ -13,7 +13,7 @@ from delayctl.topology.findings import Finding, Report, Severity
 from delayctl.topology.lint import lint
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import argument, plural
 
 
 def lint_live(spec: Spec, desired: Topology, connection: Connection) -> Report:
@@ -43,7 +43,7 @@ def refuse_errors(findings: tuple[Finding, ...], file: str, *, is_text: bool, wh
     raise DelayctlError(
         f"lint found {plural(len(errors), 'error')} in the file; {what}",
         where=f"{file}:{errors[0].line}",
-        fix=f"mend it (delayctl validate {file} says how), or if it is known and fine write {silence_example(errors[0])}",
+        fix=f"mend it (delayctl validate {argument(file)} says how), or if it is known and fine write {silence_example(errors[0])}",
     )
 
 

@@ -27,7 +27,7 @@ from delayctl.topology.ladder import most_units
 from delayctl.topology.lint import RULES, lint
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import DEFAULT_LEVELS, LadderSpec, Spec
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import argument, plural
 from jinja2 import Environment, StrictUndefined
 
 
@@ -53,7 +53,7 @@ def init(file: str, from_rocketmq: str | None, force: bool) -> int:
         click.echo(text, nl=False)
         return exit_codes.DONE
     write_file(file, text, overwrite=force)
-    click.echo(f"Wrote {file}. Next: delayctl validate {file}, then delayctl plan {file}.")
+    click.echo(f"Wrote {file}. Next: delayctl validate {argument(file)}, then delayctl plan {argument(file)}.")
     return 0
 
 

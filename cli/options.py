@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
-from delayctl.cli.inputs import STDIN, read_topology_file, template_values
+from delayctl.cli.inputs import read_topology_file, template_values
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.spec import Spec
+from delayctl.topology.wording import STDIN
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

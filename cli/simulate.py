@@ -26,7 +26,6 @@ from delayctl.topology.expand import expand
 from delayctl.topology.expand_shards import with_one_queue_each
 from delayctl.topology.footprint import dearest, footprint_of, shape_of
 from delayctl.topology.key_index import OrderedNetwork
-from delayctl.topology.model import Topology
 from delayctl.topology.names import Names
 from delayctl.topology.routing import Network
 from delayctl.topology.scene import Scene
@@ -137,7 +136,7 @@ def foretell(file: str, spec: Spec, options: Mapping[str, Any], *, most: int = M
     """
     spec = with_one_queue_each(spec)
     scene = Scene(spec, expand(spec))
-    network = _network(scene.topology)
+    network = OrderedNetwork.of(Network.of_topology(scene.topology))
     check_together(options)
     asked = asked_of(options, _read(options["arrivals"]) if options["arrivals"] is not None else {})
     scenario = scenario_of(scene, network, asked, options, most)
@@ -153,11 +152,6 @@ def foretell(file: str, spec: Spec, options: Mapping[str, Any], *, most: int = M
     found = findings(scenario, answer, needed, setting)
     noted = notes(asked, scenario, answer, options["arrivals"])
     return Simulated(file, scene.topology, scenario, answer, needed, each, (*found, *noted))
-
-
-def _network(topology: Topology) -> OrderedNetwork:
-    found = Network.of_topology(topology)
-    return OrderedNetwork(found.exchanges, found.queues, found.bindings, found.assumed, found.open_ended)
 
 
 def _assumed(scene: Scene) -> int:

@@ -1,12 +1,12 @@
 """The command that shows how a message came to its end, ready to be run."""
 
 import json
-import shlex
 from collections.abc import Collection, Iterable
 
 from delayctl.simulator.what_if_traffic import Stream
 from delayctl.topology.journey import Fate, journey
 from delayctl.topology.routing import Network
+from delayctl.topology.wording import argument
 
 
 def explaining(
@@ -26,4 +26,4 @@ def _command(file: str, stream: Stream) -> str:
     words = ["delayctl", "explain", file, "--exchange", stream.exchange, "--key", stream.message.key]
     for name, value in stream.message.headers.items():
         words += ["--header", f"{name}={json.dumps(value, default=str)}"]
-    return shlex.join(words)
+    return " ".join(map(argument, words))

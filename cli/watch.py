@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.inputs import STDIN
 from delayctl.cli.options import (
     connection_options,
     duration_value,
@@ -23,6 +22,7 @@ from delayctl.cli.watch_rounds import Rounds
 from delayctl.cli.watch_scene import Scene, Sight, Verified
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.wording import STDIN
 
 _LEAST = Duration(500)
 _PLAIN_WIDTH = 100

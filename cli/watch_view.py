@@ -11,7 +11,7 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.status import LevelStatus, Target
 from delayctl.topology.status_shards import wholes
 from delayctl.topology.verdict import SEVERITIES
-from delayctl.topology.wording import plural, shorten
+from delayctl.topology.wording import argument, plural, shorten
 from rich.text import Text
 
 NARROWEST = 20
@@ -52,7 +52,7 @@ def _cut(lines: list[Text], room: int, scene: Scene, width: int) -> list[Text]:
     if len(lines) <= max(1, room):
         return lines
     kept = max(0, room - 1)
-    more = f"… {plural(len(lines) - kept, 'more line')}: delayctl status {scene.source}"
+    more = f"… {plural(len(lines) - kept, 'more line')}: delayctl status {argument(scene.source)}"
     return [*lines[:kept], Text(more[:width], "dim")]
 
 
@@ -179,7 +179,9 @@ def _drift(scene: Scene, width: int) -> Iterator[Text]:
     for line in lines[:_MOST_NAMED]:
         yield from _labelled("", shorten(line, 400), width, _SIGNS.get(line[0], "yellow"))
     if len(lines) > _MOST_NAMED:
-        yield from _labelled("", f"and {len(lines) - _MOST_NAMED} more: delayctl plan {scene.source}", width, "dim")
+        yield from _labelled(
+            "", f"and {len(lines) - _MOST_NAMED} more: delayctl plan {argument(scene.source)}", width, "dim"
+        )
 
 
 def _switch(switch: Switch, mark: Mark, now_ms: int, width: int) -> Iterator[Text]:

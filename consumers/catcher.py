@@ -16,6 +16,7 @@ from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BrokerError, Locked, NotPermitted, Refused, Unreachable
 from delayctl.topology.names import Names
+from delayctl.topology.wording import argument
 
 STAYS_FOR = Duration.parse("1d")
 _QUEUE_DECLARE, _QUEUE_DECLARE_OK = (50, 10), (50, 11)
@@ -72,12 +73,14 @@ class Catcher:
         if closed.code == _ACCESS_REFUSED:
             return NotPermitted(
                 f"user '{self._access.credentials.username}' may not catch canaries: {closed.text}",
-                fix=f"see what it needs: delayctl permissions {self._file} --role verifier",
+                fix=f"see what it needs: delayctl permissions {argument(self._file)} --role verifier",
             )
         if closed.code == _PRECONDITION_FAILED:
             fix = f"delete it, nothing but canaries is in it: rabbitmqctl delete_queue {queue}"
             return Refused(f"{queue} is there, and is another queue: {closed.text}", code=closed.code, fix=fix)
-        return Refused(closed.text, code=closed.code, fix=f"declare the topology: delayctl apply {self._file}")
+        return Refused(
+            closed.text, code=closed.code, fix=f"declare the topology: delayctl apply {argument(self._file)}"
+        )
 
     def close(self, *, keep: bool) -> None:
         """Disconnect; the queue is removed unless it shall stay for those that are still on their way."""

@@ -6,7 +6,7 @@ from typing import Any
 from delayctl.topology.canary import CANARY, Flight, How, Observed, Probe, Proof, Sighting, Task, Trouble
 from delayctl.topology.duration import Duration
 from delayctl.topology.figures import Figures
-from delayctl.topology.wording import plural, quoted
+from delayctl.topology.wording import argument, plural, quoted
 
 _OF_TIME = ("early", "late")
 GRAIN_MS = 1  # Brokers count in whole milliseconds, so that a wait of 300 may end after 299.6.
@@ -67,7 +67,7 @@ def _refused(observed: Observed, file: str) -> Trouble | None:
     if not observed.refusals:
         return None
     what = f"the broker did not take {_of(len(observed.refusals), observed.sent)}: {observed.refusals[0]}"
-    fix = f"see that the queue has room (delayctl status {file}), and that the user may publish (delayctl permissions {file} --role verifier)"
+    fix = f"see that the queue has room (delayctl status {argument(file)}), and that the user may publish (delayctl permissions {argument(file)} --role verifier)"
     return Trouble("refused", what, fix)
 
 
@@ -129,7 +129,7 @@ def _early(probe: Probe, sightings: Sequence[Sighting], file: str) -> Trouble | 
         return None
     waited = Duration(probe.wait.ms - max(early))
     what = f"{_of(len(early), len(sightings))} came early: after {waited} instead of {probe.wait}"
-    return Trouble("early", what, f"see what shortens the wait: delayctl status {file}")
+    return Trouble("early", what, f"see what shortens the wait: delayctl status {argument(file)}")
 
 
 def _late(probe: Probe, sightings: Sequence[Sighting], most: Duration) -> Trouble | None:
@@ -148,7 +148,7 @@ def _doubled(observed: Observed, file: str) -> Trouble | None:
         return None
     what = f"{_of(observed.twice, observed.sent)} came more than once"
     return Trouble(
-        "doubled", what, f"look for a second way, and for consumers of the delay queue: delayctl plan {file}"
+        "doubled", what, f"look for a second way, and for consumers of the delay queue: delayctl plan {argument(file)}"
     )
 
 
@@ -157,7 +157,7 @@ def _missing(probe: Probe, observed: Observed, figures: Mapping[str, Figures], f
         return None
     why, fix = why_missing(probe, figures) or (
         "the broker does not say where they are",
-        f"see what else takes messages there: delayctl status {file}",
+        f"see what else takes messages there: delayctl status {argument(file)}",
     )
     return Trouble("missing", f"{_of(observed.missing, observed.sent)} did not come in time: {why}", fix)
 

@@ -1,6 +1,5 @@
 """A doctor's findings: what is wrong with a live topology, why that matters, and the commands that mend it."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from delayctl.topology.findings import Severity
 from delayctl.topology.status import Status
 from delayctl.topology.verdict import Reason
 from delayctl.topology.verdict import Severity as Gravity
+from delayctl.topology.wording import argument
 
 _SEVERITIES: dict[Gravity, Severity] = {
     "unhealthy": Severity.ERROR,
@@ -91,7 +91,7 @@ def symptom_of(reason: Reason, *commands: str, details: Iterable[str] = (), fix:
 
 def command(*words: str) -> str:
     """A command as it is typed into a shell."""
-    return shlex.join(words)
+    return " ".join(map(argument, words))
 
 
 def enumerated(names: Iterable[str]) -> str:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Self
 
 from delayctl.topology.model import Binding, binding_order
 from delayctl.topology.routing import Message, Network, topic_matches
@@ -176,9 +177,9 @@ class IndexedNetwork(Network):
     """A network that is asked for many messages; how a message is routed stays the same."""
 
     @classmethod
-    def of(cls, network: Network) -> "IndexedNetwork":
+    def of(cls, network: Network) -> Self:
         """The same network, with its bindings indexed."""
-        return cls(network.exchanges, network.queues, network.bindings, network.assumed)
+        return cls(**{each.name: getattr(network, each.name) for each in fields(Network)})
 
     @cached_property
     def indexes(self) -> Mapping[str, BindingIndex]:

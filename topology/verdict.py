@@ -8,7 +8,7 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.figures import stuck_for
 from delayctl.topology.journey import is_at_least_once
 from delayctl.topology.status import LevelStatus, Status
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import argument, plural
 
 Severity = Literal["unhealthy", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("unhealthy", "warning", "note")
@@ -43,11 +43,13 @@ def verdict(status: Status, *, source: str) -> tuple[Reason, ...]:
 def drift(status: Status, source: str) -> Iterator[Reason]:
     """What plan would change."""
     if status.is_missing:
-        yield Reason("unhealthy", "nothing of the topology is on the broker", f"delayctl apply {source}")
+        yield Reason("unhealthy", "nothing of the topology is on the broker", f"delayctl apply {argument(source)}")
     elif status.differences:
         what = f"the broker differs from the file in {plural(status.differences, 'place')}"
         yield Reason(
-            "unhealthy", what, f"delayctl plan {source} shows where, delayctl apply {source} mends what it can"
+            "unhealthy",
+            what,
+            f"delayctl plan {argument(source)} shows where, delayctl apply {argument(source)} mends what it can",
         )
 
 
@@ -56,7 +58,7 @@ def missing_levels(status: Status, source: str) -> Iterator[Reason]:
     for level in () if status.is_missing else status.levels:
         if not level.is_there:
             what = f"{level.queue} is not there: what is meant to wait in it is lost or refused"
-            yield Reason("unhealthy", what, f"delayctl apply {source}", level.queue)
+            yield Reason("unhealthy", what, f"delayctl apply {argument(source)}", level.queue)
 
 
 def broken_queues(status: Status, _: str) -> Iterator[Reason]:
@@ -77,7 +79,9 @@ def _changed_limits(status: Status, source: str) -> Iterator[Reason]:
             continue
         told = f" ({' and '.join(level.policies)})" if level.policies else ""
         fix = (
-            f"narrow or remove the {' and the '.join(level.policies)}" if level.policies else f"delayctl plan {source}"
+            f"narrow or remove the {' and the '.join(level.policies)}"
+            if level.policies
+            else f"delayctl plan {argument(source)}"
         )
         wanted, found = level.wanted, level.settings
         if found.ttl != wanted.ttl and _is_ours_to_say(level, wanted.ttl):
@@ -101,7 +105,7 @@ def missing_exits(status: Status, source: str) -> Iterator[Reason]:
             is_kept = is_at_least_once(level.settings)
             fate = "can't leave, and blocks the queue" if is_kept else "is lost"
             what = f"{level.queue} hands on to exchange {exit}, which is not on the broker: what has waited {fate}"
-            apply = f"delayctl apply {source}"
+            apply = f"delayctl apply {argument(source)}"
             fix = apply if level.is_own else f"create it: with {exit} under exchanges: in the file, {apply} does"
             yield Reason("unhealthy", what, fix, level.queue)
 

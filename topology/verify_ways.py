@@ -14,7 +14,7 @@ from delayctl.topology.model import Binding, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import label
 from delayctl.topology.routing import Hop, Message, Network, route
-from delayctl.topology.wording import plural, quoted
+from delayctl.topology.wording import argument, plural, quoted
 
 _STRAY = "nobody.is.bound.by.this"
 
@@ -94,7 +94,7 @@ def delay_troubles(way: Journey, probe: Probe, catcher: str, seen: Seen, file: s
         yield _astray(way, probe, seen, file)
     elif len(caught) > 1:
         what = f"what is published to {probe.exchange} comes out {len(caught)} times, after {_times(caught)}"
-        yield Trouble("doubled", what, f"remove what leads there a second time: delayctl plan {file}")
+        yield Trouble("doubled", what, f"remove what leads there a second time: delayctl plan {argument(file)}")
     elif caught[0] != probe.wait:
         yield wait_trouble(probe, caught[0], seen, file)
 
@@ -157,7 +157,7 @@ def route_troubles(network: Network, probe: Probe, described: Network, seen: See
 def _second_way(what: str, probe: Probe, strangers: Sequence[Binding], file: str) -> Trouble:
     if strangers:
         return Trouble("doubled", f"{what}: the file knows nothing of {label(strangers[0])}", "remove that binding")
-    explain = f"delayctl explain {file} --exchange {probe.exchange} --key {shlex.quote(probe.key)} --live"
+    explain = f"delayctl explain {argument(file)} --exchange {probe.exchange} --key {shlex.quote(probe.key)} --live"
     return Trouble("doubled", what, f"remove what leads there a second time: {explain}")
 
 
@@ -225,4 +225,4 @@ def no_room(network: Network, queue: str, seen: Seen, count: int, size: int) -> 
 
 
 def _apply(file: str) -> str:
-    return f"delayctl apply {file}"
+    return f"delayctl apply {argument(file)}"

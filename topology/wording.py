@@ -2,9 +2,11 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+STDIN = "<stdin>"  # What a topology is called that comes from there; a file of this name is ./<stdin>.
 MAX_QUOTED = 40
 _MAX_INDEXED = 200_000  # Letters in all names; looking for slips among more costs more than it helps.
 _SHORTEST_WORD = 4  # In a shorter word one other letter makes another word: `eu` is not `us` misspelt.
@@ -59,6 +61,11 @@ def as_text(value: bytes) -> str:
 def quoted(text: str) -> str:
     """A value as a message repeats it, in quotes."""
     return f"'{shorten(text)}'"
+
+
+def argument(file: str) -> str:
+    """A file as it is typed into a shell, behind a command."""
+    return "-" if file == STDIN else shlex.quote(file)
 
 
 def plural(count: int, noun: str) -> str:

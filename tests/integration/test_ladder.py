@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from delayctl.topology.ladder import headers_for, is_step_header
 from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.support.climbs import LADDER, Arrived, Climb, account, climbs, paced
+from tests.support.clocks import ClockWatch
 from tests.support.rabbit import Rabbit
 
 TARGET = "target.queue"
@@ -43,8 +45,13 @@ def text(wait: str = "type: classic", ladder: str = LADDER) -> str:
 
 
 def now_ms() -> float:
-    """The time, more exactly than a message carries it."""
-    return time.time_ns() / 1e6
+    """The time that only passes, more exactly than a message carries it."""
+    return time.monotonic_ns() / 1e6
+
+
+def as_clocks_had_it(arrived: Sequence[Arrived], sent: Sent, clock: ClockWatch) -> list[Arrived]:
+    """When each message came, where it was handed over and where the machine's clock was set forward after that: nothing is early by it."""
+    return [replace(each, at_ms=each.at_ms + clock.gained(sent[each.message_id], each.at_ms)) for each in arrived]
 
 
 class Taker:
@@ -96,15 +103,16 @@ def all_arrived(
     record: Callable[[str, object], None],
 ) -> None:
     """Let messages be sent, and hold what came against it: each once, with its own key, and none before its time."""
-    with taking(rabbit) as taker:
+    with ClockWatch() as clock, taking(rabbit) as taker:
         sent = send()
         longest = max(each.wait_ms for each in messages) / 1000
         until(lambda: len(taker.arrived) >= len(messages), longest + 60)
+    arrived = as_clocks_had_it(taker.arrived, sent, clock)
     due = {each.message_id: sent[each.message_id] + each.wait_ms for each in messages}
-    record("account", account(title, sent, taker.arrived, due))
+    record("account", account(title, sent, arrived, due))
     keys = {each.message_id: each.key for each in messages}
-    assert sorted((each.message_id, each.key) for each in taker.arrived) == sorted(keys.items())
-    assert [each for each in taker.arrived if each.at_ms < due[each.message_id]] == []
+    assert sorted((each.message_id, each.key) for each in arrived) == sorted(keys.items())
+    assert [each for each in arrived if each.at_ms < due[each.message_id]] == []
     assert rabbit.ready("delay.unrouted.queue") == 0
 
 
@@ -133,14 +141,14 @@ def test_a_due_time_is_kept_to_the_unit(rabbit: Rabbit, record_property: Callabl
     """Said when, not how long: the way is chosen when the message is sent."""
     assert rabbit.apply_text(text()).code == 0
     messages = climbs(50, seed=8)
-    begin = datetime.now(UTC) + timedelta(milliseconds=500)
+    begin_ms, begin = now_ms() + 500, datetime.now(UTC) + timedelta(milliseconds=500)
 
     def send() -> Sent:
         with publishing(rabbit) as publisher:
             for each in messages:
                 due = begin + timedelta(milliseconds=each.wait_ms)
                 publisher.publish(b"x", key=each.key, due=due, message_id=each.message_id)
-        return dict.fromkeys((each.message_id for each in messages), int(begin.timestamp() * 1000))
+        return dict.fromkeys((each.message_id for each in messages), begin_ms)
 
     all_arrived(rabbit, f"due times, RabbitMQ {rabbit.broker.version}", messages, send, record_property)
 
@@ -229,7 +237,7 @@ def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: 
     assert rabbit.apply_text(short).code == 0
     sent: Sent = {}
     due: Sent = {}
-    with taking(rabbit) as taker, publishing(rabbit) as publisher:
+    with ClockWatch() as clock, taking(rabbit) as taker, publishing(rabbit) as publisher:
 
         def send(count: int, longest: int) -> None:
             for number in range(count):
@@ -252,15 +260,14 @@ def test_a_ladder_grows_and_shrinks_under_load(rabbit: Rabbit, record_property: 
         send(50, 15)
         until(lambda: len(taker.arrived) == len(sent), 60)
 
-    record_property(
-        "account", account(f"growing and shrinking, RabbitMQ {rabbit.broker.version}", sent, taker.arrived, due)
-    )
+    arrived = as_clocks_had_it(taker.arrived, sent, clock)
+    record_property("account", account(f"growing and shrinking, RabbitMQ {rabbit.broker.version}", sent, arrived, due))
     assert (grown.code, shrunk.code) == (0, 0), (grown.err, shrunk.err)
     assert waiting.code == 3
     assert "empties by itself (1 message now" in waiting.out
-    assert {each.message_id for each in taker.arrived} == sent.keys()
-    assert len(taker.arrived) == len(sent)
-    assert [each for each in taker.arrived if each.at_ms < due[each.message_id]] == []
+    assert {each.message_id for each in arrived} == sent.keys()
+    assert len(arrived) == len(sent)
+    assert [each for each in arrived if each.at_ms < due[each.message_id]] == []
     assert "delay.any.04.queue" not in {queue["name"] for queue in rabbit.api("GET", "queues/{vhost}")}
 
 

@@ -24,7 +24,7 @@ class ClockWatch:
         self._is_over.set()
         self._thread.join()
 
-    def gained(self, since_ms: int, until_ms: int) -> int:
+    def gained(self, since_ms: float, until_ms: float) -> int:
         """How far ahead of where it was at first the time of day has been, at most, between these two moments."""
         first = max(0, bisect_right(self._times, since_ms) - 1)
         last = max(first + 1, bisect_right(self._times, until_ms))

@@ -4,7 +4,9 @@ import time
 
 import pytest
 from delayctl.topology.wording import (
+    STDIN,
     Spelling,
+    argument,
     as_text,
     did_you_mean,
     escaped,
@@ -137,3 +139,11 @@ def test_thousands_of_names_are_looked_up_in_no_time() -> None:
 
     assert answers == [None] * 2_000
     assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("file", "typed"), [("topology.yaml", "topology.yaml"), ("my delays.yaml", "'my delays.yaml'"), (STDIN, "-")]
+)
+def test_a_file_behind_a_command_can_be_typed(file: str, typed: str) -> None:
+    """A hint is copied into a shell as it is."""
+    assert argument(file) == typed
