@@ -1,0 +1,305 @@
+"""Desired and live to Plan, where others have a say: policies, what exists, what is beside a delay, what a broker can."""
+
+from dataclasses import replace
+
+import pytest
+from delayctl.topology.diff import diff, empty_topology
+from delayctl.topology.duration import Duration
+from delayctl.topology.live import Live
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, freeze_arguments
+from delayctl.topology.order import Stage
+from delayctl.topology.plan import Create, Difference, Refusal, Update, label
+from delayctl.topology.record import record_of
+from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec
+
+from tests.support.examples import ORDERS_ROUTE, live_of, shop
+from tests.support.shop import (
+    EXISTING,
+    INTO_QUEUE,
+    LOSES,
+    SHOP,
+    THEIR_BINDING,
+    THEIR_EXCHANGE,
+    WAY_IN,
+    refused,
+    shown,
+    wait_or_insist,
+    with_exchange,
+    with_queue,
+)
+
+
+class TestPolicies:
+    """Settings that live in policies."""
+
+    POLICY_SHOP, LONGER_POLICY_SHOP = shop("5m", settings="policy"), shop("5m", settings="policy", max_length=99)
+
+    def test_a_missing_policy_is_made_first(self) -> None:
+        """No queue is ever there without its TTL."""
+        (policy,) = self.POLICY_SHOP.policies
+
+        assert diff(self.POLICY_SHOP, Live()).changes[0] == Create(policy, Stage.PUT_POLICIES)
+
+    def test_a_policy_is_updated_in_place(self) -> None:
+        """Nothing is deleted for it."""
+        (before,), (after,) = self.POLICY_SHOP.policies, self.LONGER_POLICY_SHOP.policies
+
+        assert diff(self.LONGER_POLICY_SHOP, live_of(self.POLICY_SHOP)).changes == (
+            Update(before, after, (Difference("max-length", 10, 99),), Stage.PUT_POLICIES),
+        )
+
+    def test_an_update_that_would_hasten_messages_is_refused(self) -> None:
+        """The policy stays ours."""
+        live = with_exchange(live_of(self.LONGER_POLICY_SHOP, {"delay.5m.queue": 12}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(self.POLICY_SHOP, live)
+
+        assert plan.changes == ()
+        assert plan.refusals == (
+            Refusal(
+                "policy delay.5m.policy",
+                "delay.5m.queue holds 12 messages: 2 messages above the new max-length would leave early",
+                wait_or_insist("delay.5m.queue"),
+                (Difference("max-length", 99, 10),),
+            ),
+        )
+        assert plan.record == record_of(self.POLICY_SHOP)
+
+    def test_moving_settings_out_of_policies_replaces_the_queue(self) -> None:
+        """The policy goes last, when nothing needs it any more."""
+        live = with_exchange(live_of(self.POLICY_SHOP), THEIR_EXCHANGE, THEIR_BINDING)
+        assert shown(diff(SHOP, live)) == [
+            "Replace queue delay.5m.queue",
+            "Delete policy delay.5m.policy",
+        ]
+
+    def test_a_queue_that_can_not_be_replaced_keeps_its_policy(self) -> None:
+        """Without it, what enters the old queue would never leave it."""
+        live = with_exchange(live_of(self.POLICY_SHOP, {"delay.5m.queue": 3}), THEIR_EXCHANGE, THEIR_BINDING)
+        plan = diff(SHOP, live)
+
+        assert plan.changes == ()
+        assert refused(plan) == [
+            ("queue delay.5m.queue", LOSES),
+            ("policy delay.5m.policy", "delay.5m.queue can't go yet and has its settings from it"),
+        ]
+        assert plan.record == record_of([*SHOP, *self.POLICY_SHOP.policies])
+
+    def test_a_queue_that_can_not_be_removed_keeps_its_policy(self) -> None:
+        """The same for destroy."""
+        plan = diff(empty_topology(""), live_of(self.POLICY_SHOP, {"delay.5m.queue": 3}))
+
+        assert [wait.queue for wait in plan.waits] == ["delay.5m.queue"]
+        assert plan.record.policies == {"delay.5m.policy"}
+
+    @pytest.mark.parametrize("kind", ["policies", "operator_policies"])
+    def test_a_policy_of_others_that_bends_a_delay_is_reported(self, kind: str) -> None:
+        """It is not ours to undo, so it is refused for as long as it is there."""
+        theirs = Policy("theirs", "^delay\\.5m", "queues", 0, freeze_arguments({"message-ttl": 1_000}))
+        both = {"policies": (), "operator_policies": (), kind: (theirs,)}
+        live = replace(live_of(SHOP), policies=both["policies"], operator_policies=both["operator_policies"])
+
+        plan = diff(SHOP, live)
+
+        assert plan.changes == ()
+        assert [refusal.differences for refusal in plan.refusals] == [
+            (Difference("message-ttl", Duration(1_000), Duration(300_000)),)
+        ]
+
+    def test_a_pattern_that_can_not_be_evaluated_is_warned_about(self) -> None:
+        """It may or may not touch the topology."""
+        theirs = Policy("theirs", "[[:digit:]]", "queues", 0, freeze_arguments({"message-ttl": 1_000}))
+
+        assert diff(SHOP, replace(live_of(SHOP), policies=(theirs,))).warnings == (
+            "policy theirs: the pattern '[[:digit:]]' can't be evaluated here; "
+            "whether it touches this topology is not known.",
+        )
+
+
+class TestExisting:
+    """What must be there already is checked, and nothing else."""
+
+    def test_it_is_neither_made_nor_recorded(self) -> None:
+        """Only our bindings to it are."""
+        live = Live(
+            exchanges={"orders.exchange": Exchange("orders.exchange")},
+            queues={"orders.queue": Queue("orders.queue", Settings("quorum", max_length=5))},
+        )
+
+        plan = diff(EXISTING, live)
+
+        assert plan.refusals == ()
+        assert not {"Create exchange orders.exchange", "Create queue orders.queue"} & set(shown(plan))
+        assert plan.record == record_of(EXISTING)
+        assert WAY_IN in plan.record.bindings
+
+    def test_one_that_is_missing_blocks_everything(self) -> None:
+        """Nothing is applied on a base that is not there."""
+        plan = diff(EXISTING, Live())
+
+        fix = "create it first, or remove 'existing: true' so that delayctl declares it"
+        assert plan.refusals == (
+            Refusal("exchange orders.exchange", "is marked existing and is not on the broker", fix, blocking=True),
+            Refusal("queue orders.queue", "is marked existing and is not on the broker", fix, blocking=True),
+        )
+        assert plan.is_blocked
+
+    def test_one_of_another_type_blocks_everything(self) -> None:
+        """A queue without a type is classic."""
+        live = live_of(EXISTING)
+        live = with_queue(with_exchange(live, Exchange("orders.exchange", "direct")), Queue("orders.queue"))
+
+        assert diff(EXISTING, live).refusals == (
+            Refusal(
+                "exchange orders.exchange",
+                "is marked existing with type topic, but is of type direct",
+                "write type: direct",
+                blocking=True,
+            ),
+            Refusal(
+                "queue orders.queue",
+                "is marked existing with type quorum, but is of type classic",
+                "write type: classic",
+                blocking=True,
+            ),
+        )
+
+    def test_any_type_will_do_where_none_is_given(self) -> None:
+        """Only that it is there is checked."""
+        desired = shop("5m", exchanges=(ExchangeSpec("orders.exchange", None, existing=True),))
+        live = with_exchange(live_of(desired), Exchange("orders.exchange", "x-consistent-hash"))
+
+        assert diff(desired, live).is_empty
+
+
+class TestFanout:
+    """A fanout exchange does not look at keys."""
+
+    FANOUT = ExchangeSpec("orders.exchange", "fanout")
+    DESIRED = shop("5m", exchanges=(FANOUT,))
+    KEYLESS = Binding("orders.exchange", "exchange", "delay.5m.exchange")
+    KEYED = KEYLESS._replace(key="their.key")
+
+    def test_a_binding_under_another_key_will_do(self) -> None:
+        """Bound twice or once is the same to it."""
+        live = live_of(self.DESIRED)
+
+        assert diff(self.DESIRED, replace(live, bindings=live.bindings - {self.KEYLESS} | {self.KEYED})).is_empty
+
+    def test_a_binding_that_is_about_to_go_will_not_do(self) -> None:
+        """Ours under an old key is removed only once the new one is there."""
+        live = live_of(self.DESIRED)
+        live = replace(
+            live,
+            bindings=live.bindings - {self.KEYLESS} | {self.KEYED},
+            record=replace(record_of(self.DESIRED), bindings=record_of(self.DESIRED).bindings | {self.KEYED}),
+        )
+
+        assert shown(diff(self.DESIRED, live)) == [f"Create {label(self.KEYLESS)}", f"Delete {label(self.KEYED)}"]
+
+    def test_an_exchange_that_is_to_look_at_keys_needs_the_right_one(self) -> None:
+        """It is fanout now, and will be topic."""
+        fanout = with_exchange(live_of(SHOP), Exchange("orders.exchange", "fanout"), self.KEYED)
+        live = replace(fanout, bindings=fanout.bindings - {WAY_IN})
+
+        assert shown(diff(SHOP, live, accept_loss=["orders.exchange"])) == [
+            "Replace exchange orders.exchange",
+            f"Create {label(WAY_IN)}",
+        ]
+
+
+class TestSurroundings:
+    """What others hang behind an entrance."""
+
+    def test_a_way_around_the_delay_is_warned_about(self) -> None:
+        """What enters there is delivered twice, once at once."""
+        stranger = Binding("delay.5m.exchange", "queue", "their.queue")
+        live = replace(live_of(SHOP), bindings=live_of(SHOP).bindings | {stranger})
+
+        plan = diff(SHOP, live)
+
+        assert plan.is_empty
+        assert plan.warnings == (
+            "binding delay.5m.exchange → their.queue is not delayctl's: "
+            "what enters there reaches their.queue without any delay.",
+        )
+
+    def test_a_second_way_into_the_same_queue_is_none(self) -> None:
+        """It changes nothing."""
+        again = INTO_QUEUE._replace(key="their.key")
+
+        assert diff(SHOP, replace(live_of(SHOP), bindings=live_of(SHOP).bindings | {again})).warnings == ()
+
+
+def test_what_others_made_and_the_file_describes_is_adopted_aloud() -> None:
+    """Without a record of it, an object that matches becomes ours; the plan says so."""
+    live = replace(live_of(SHOP), record=None)
+
+    assert [warning.partition(")")[0] for warning in diff(SHOP, live).warnings] == [
+        "7 objects on the broker that delayctl has no record of "
+        "(delay.5m.exchange, delay.exchange, delay.unrouted.exchange, orders.exchange, delay.5m.queue, …"
+    ]
+    assert diff(SHOP, live_of(SHOP)).warnings == ()
+
+
+def test_a_policy_on_the_parking_queue_is_drift() -> None:
+    """What is parked must not vanish by somebody's TTL."""
+    stranger = Policy("short", "unrouted", "queues", 0, freeze_arguments({"message-ttl": 1_000}))
+
+    plan = diff(SHOP, replace(live_of(SHOP), policies=(stranger,)))
+
+    assert refused(plan) == [("queue delay.unrouted.queue", "policy short (priority 0) changes what it does")]
+
+
+class TestRetriesByBroker:
+    """Waits that only newer brokers know, in a queue that parks by the exit."""
+
+    QUEUES = (QueueSpec("orders.queue", "quorum"), QueueSpec("orders.dlq"))
+    RETRY = RetrySpec("orders.queue", (), "orders.dlq", BrokerWaits(Duration(10_000), Duration(60_000), 16))
+    DESIRED = shop("5m", queues=QUEUES, retries=(RETRY,))
+
+    @pytest.mark.parametrize("version", ["4.3.1", "4.3.6", "4.10.0", "5.0.0-beta.1"])
+    def test_are_made_where_the_broker_knows_how(self, version: str) -> None:
+        """From 4.3.1 on."""
+        assert diff(self.DESIRED, Live(version)).refusals == ()
+
+    @pytest.mark.parametrize("version", ["3.10.8", "4.2.9", "4.3.0"])
+    def test_are_refused_by_an_older_broker(self, version: str) -> None:
+        """It would take the arguments and do nothing of what they say, so nothing at all is applied."""
+        plan = diff(self.DESIRED, Live(version))
+
+        assert plan.is_blocked
+        assert plan.refusals == (
+            Refusal(
+                "queue orders.queue",
+                f"its retries wait by broker, which RabbitMQ {version} does not do: what fails would come back at once",
+                "upgrade to 4.3.1 or later, or let them wait in levels: remove by: broker",
+                blocking=True,
+            ),
+        )
+
+    def test_are_refused_where_the_version_is_not_known(self) -> None:
+        """Rather that than a wait that is none."""
+        assert [refusal.reason.partition(":")[0] for refusal in diff(self.DESIRED, Live()).refusals] == [
+            "its retries wait by broker, which a broker that does not tell its version does not do"
+        ]
+
+    def test_do_not_make_a_delay_of_their_queue(self) -> None:
+        """What is in it needs no way out of the delays: a route may go while it is full."""
+        before = shop("5m", queues=self.QUEUES, retries=(self.RETRY,), routes=(ORDERS_ROUTE,))
+        live = live_of(before, {"orders.queue": 5})
+
+        plan = diff(shop("5m", queues=self.QUEUES, retries=(self.RETRY,), routes=()), live)
+
+        assert refused(plan) == []
+
+    def test_another_wait_is_another_queue(self) -> None:
+        """Arguments can't be changed, and what is in the queue is not given up for it."""
+        waits = BrokerWaits(Duration(5_000), Duration(60_000), 16)
+        desired = shop("5m", queues=self.QUEUES, retries=(replace(self.RETRY, by_broker=waits),))
+
+        (refusal,) = diff(desired, live_of(self.DESIRED, {"orders.queue": 3})).refusals
+
+        assert (refusal.reason, refusal.differences) == (
+            LOSES,
+            (Difference("x-delayed-retry-min", Duration(10_000), Duration(5_000)),),
+        )
