@@ -186,7 +186,8 @@ def destroy(topology: str, **options: Any) -> int:
             err=True,
         )
         click.echo("with the management API, then destroy it.", err=True)
-    return plan_and_carry_out(host, empty_topology(spec.prefix), f"destroy {topology}", manner)
+    nothing = empty_topology(spec.prefix, expand(spec).existing)
+    return plan_and_carry_out(host, nothing, f"destroy {topology}", manner)
 
 
 def _manner(options: dict[str, Any]) -> Manner:

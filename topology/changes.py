@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue
 from delayctl.topology.effective import winner
@@ -81,12 +81,24 @@ class Comparison:
     @cached_property
     def wanted(self) -> Record:
         """What delayctl shall have made."""
-        return record_of(self.desired)
+        return record_of(resource for resource in self.desired if resource not in self.agreed)
+
+    @cached_property
+    def agreed(self) -> frozenset[Binding]:
+        """Bindings of the file that others have made between objects of theirs: they are there, and not ours to remove."""
+        theirs = {(reference.kind, reference.name) for reference in self.desired.existing}
+        shared = self.live.bindings.intersection(self.desired.bindings) - self.owned.bindings if theirs else frozenset()
+        return frozenset(b for b in shared if {("exchange", b.source), (b.kind, b.destination)} <= theirs)
+
+    @cached_property
+    def shared(self) -> Record:
+        """What topologies with other prefixes count on."""
+        return reduce(Record.union, self.live.neighbours.values(), Record())
 
     @cached_property
     def unwanted_bindings(self) -> frozenset[Binding]:
         """Bindings of ours that are removed."""
-        return self.owned.bindings - self.wanted.bindings
+        return self.owned.bindings - self.wanted.bindings - self.shared.bindings
 
     @cached_property
     def replaced(self) -> frozenset[Binding]:
@@ -204,6 +216,8 @@ def _to_restore(both: Comparison) -> tuple[Binding, ...]:
 def _no_longer_wanted(both: Comparison, renewed: Collection[str]) -> Iterator[Change]:
     live, owned, wanted = both.live, both.owned, both.wanted
     existing = {(reference.kind, reference.name) for reference in both.desired.existing}
+    existing |= {("exchange", name) for name in both.shared.exchanges}
+    existing |= {("queue", name) for name in both.shared.queues}
     gone_exchanges = owned.exchanges - wanted.exchanges - {name for kind, name in existing if kind == "exchange"}
     gone_queues = owned.queues - wanted.queues - {name for kind, name in existing if kind == "queue"}
     gone_policies = owned.policies - wanted.policies

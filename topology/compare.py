@@ -11,6 +11,7 @@ from delayctl.topology.model import Arguments, Exchange, Policy, Queue, Settings
 from delayctl.topology.plan import Difference, Refusal
 
 _SETTINGS = tuple(field.name for field in fields(Settings))
+_KEEPS_A_PROMISE = frozenset(map(policy_key, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
 _but_type = attrgetter(*(name for name in _SETTINGS if name != "type"))
 
 
@@ -84,6 +85,11 @@ def policy_drift(
     is_user = bool(_bent(wanted, effective(queue, policies, ()).settings, names))
     culprit, fix = _culprit(actual, vhost, is_user=is_user)
     return Refusal(f"queue {queue.name}", f"{culprit} changes what it does", fix, differences)
+
+
+def breaks_a_promise(drift: Refusal) -> bool:
+    """Say whether a delay queue loses messages by it, keeps them, or lets them out at another time or with another key."""
+    return any(difference.field in _KEEPS_A_PROMISE for difference in drift.differences)
 
 
 def _bent(wanted: Settings, actual: Settings, names: Iterable[str]) -> tuple[Difference, ...]:

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 
 from delayctl.topology.changes import Comparison
@@ -14,6 +14,7 @@ from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
     Binding,
     Exchange,
+    Level,
     Policy,
     Queue,
     Reference,
@@ -27,7 +28,7 @@ from delayctl.topology.preconditions import unmet
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import share_messages, two_ways_at_once, way_of, with_moves
 from delayctl.topology.stakes import Hazard, Scene
-from delayctl.topology.surroundings import bent_by_others, remarks
+from delayctl.topology.surroundings import bent_by_others, broken_by_others, remarks
 from delayctl.topology.wording import did_you_mean, shorten
 
 
@@ -111,12 +112,24 @@ class _Work:
     refusals: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    @cached_property
+    def broken(self) -> Mapping[str, Level]:
+        """The entrances that lead into what others broke."""
+        return broken_by_others(self.both)
+
     @property
     def scene(self) -> Scene:
         """What a judgement looks at, as far as judgement has come."""
         both = self.both
         return Scene(
-            both.desired, both.live, both.owned, both.delays, both.insisted, dict(self.held), _bent_waits(both)
+            both.desired,
+            both.live,
+            both.owned,
+            both.delays,
+            both.insisted,
+            dict(self.held),
+            _bent_waits(both),
+            self.broken,
         )
 
 
@@ -267,6 +280,7 @@ def _record_afterwards(work: _Work) -> Record:
         return work.both.wanted
     kept = [resource_of(change) for change in work.held]
     foreign = frozenset(resource for resource in kept if resource not in work.both.owned)
+    foreign |= work.both.agreed
     ours = record_of(resource for resource in work.both.desired if resource not in foreign)
     return ours.with_resources(resource for resource in kept if resource in work.both.owned)
 
@@ -291,6 +305,6 @@ def _order(delays: dict[str, int], change: Change) -> tuple[int, int, int, str]:
     return change.stage, kinds[type(resource)], delays.get(name, 0), label(resource)
 
 
-def empty_topology(prefix: str) -> Topology:
-    """The topology that asks for nothing: what `destroy` turns the broker into."""
-    return Topology(prefix, Names(prefix).exit(), (), (), (), (), (), ())
+def empty_topology(prefix: str, existing: tuple[Reference, ...] = ()) -> Topology:
+    """The topology that asks for nothing: what `destroy` turns the broker into; what others made stays theirs."""
+    return replace(Topology(prefix, Names(prefix).exit(), (), (), (), (), (), ()), existing=existing)

@@ -164,6 +164,9 @@ def queues_to_count(changes: Iterable[Change], desired: Topology, delays: Delays
 
 def _of_level_out_of_order(binding: Binding, scene: Scene) -> Hazard | None:
     """A hazard where a binding leads into a delay queue that loses or hastens what enters it, and can't be mended yet."""
+    # What leads there from within belongs to a change that has begun, and goes on.
+    if (level := scene.broken.get(binding.destination)) and binding.source not in scene.delays.entrances:
+        return out_of_order(level, passes=False)
     replaced = {change.after.name: change for change in scene.held if isinstance(change, Replace)}
     broken = {
         name: scene.held[change].passes
@@ -263,12 +266,20 @@ def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
             f"{plural(len(hidden), 'binding')} to exclusive queues would be lost: only their owners can make them again"
         )
         return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {name}")
+    if name not in scene.owned.exchanges and (theirs := _bindings_of_others(name, scene)):
+        reason = f"is there as another exchange with {plural(theirs, 'binding')}, and delayctl did not make it"
+        return Hazard(name, reason, f"give the file a prefix of its own, or replace it with --accept-loss {name}")
     if name == scene.desired.exit or name in scene.safety_net or scene.names.step_of(name) is not None:
         return _of_absence(name, scene) if scene.waiting else None
     if name in scene.desired.entrances or name == scene.names.entrance(ANY):
         return None
     reason = "its type or arguments differ, and publishers would meet a missing exchange while it is replaced"
     return Hazard(name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {name}")
+
+
+def _bindings_of_others(exchange: str, scene: Scene) -> int:
+    there = frozenset(scene.live.bindings_at("exchange", exchange))
+    return len(there - scene.owned.bindings - scene.owned.restore - frozenset(scene.desired.bindings))
 
 
 def _of_absence(name: str, scene: Scene) -> Hazard:
@@ -337,13 +348,23 @@ def _name_of(change: Change) -> str | None:
 
 
 def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:
-    """A hazard where bindings that are not ours begin or end at what would go away."""
+    """A hazard where bindings that are not ours begin or end at what would go away, or others send there what they can't keep."""
     there = frozenset(scene.live.bindings_at(kind, name)) - scene.owned.bindings
     strangers = there | {binding for binding in scene.owned.restore if binding.touches(kind, name)}
-    if not strangers:
-        return None
-    fix = f"remove the bindings first, list it under {kind}s: to keep it, or give --accept-loss {name}"
-    return Hazard(name, f"{plural(len(strangers), 'binding')} of others would go with it", fix)
+    if strangers:
+        fix = f"remove the bindings first, list it under {kind}s: to keep it, or give --accept-loss {name}"
+        return Hazard(name, f"{plural(len(strangers), 'binding')} of others would go with it", fix)
+    if senders := scene.led_to_by_others.get((kind, name)):
+        reason = f"{_named(senders)} of others, which {'leads' if len(senders) == 1 else 'lead'} there by dead-letter or alternate exchange, would lose messages"
+        fix = f"lead {'it' if len(senders) == 1 else 'them'} elsewhere first, list it under {kind}s: to keep it, or give --accept-loss {name}"
+        return Hazard(name, reason, fix)
+    return None
+
+
+def _named(names: Collection[str]) -> str:
+    """The first of these names, and how many more there are."""
+    first, more = min(names), len(names) - 1
+    return f"{first} and {more:,} more" if more else first
 
 
 def _level_of(policy: Policy, desired: Topology) -> Level | None:

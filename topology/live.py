@@ -32,6 +32,7 @@ class Live:
     policies: tuple[Policy, ...] = ()
     operator_policies: tuple[Policy, ...] = ()
     record: Record | None = None
+    neighbours: Mapping[str, Record] = field(default_factory=dict)  # What was applied with other prefixes.
     backlog: Mapping[str, Backlog] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()  # Those that run, as far as it matters and the user may know.
     exchange_types: frozenset[str] | None = None  # None where nobody asked.
@@ -54,7 +55,9 @@ def is_to_hidden_queue(binding: Binding, live: Live) -> bool:
     return binding.kind == "queue" and binding.destination not in live.queues
 
 
-def live_from_definitions(definitions: Mapping[str, Any], *, record: Record | None = None) -> Live:
+def live_from_definitions(
+    definitions: Mapping[str, Any], *, record: Record | None = None, neighbours: Mapping[str, Record] | None = None
+) -> Live:
     """Read one virtual host's definitions as the management API exports them."""
     return Live(
         version=str(definitions.get("rabbit_version") or definitions.get("rabbitmq_version") or ""),
@@ -68,6 +71,7 @@ def live_from_definitions(definitions: Mapping[str, Any], *, record: Record | No
             if item.get("component") == "operator_policy"
         ),
         record=record,
+        neighbours=neighbours or {},
     )
 
 

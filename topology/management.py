@@ -67,12 +67,12 @@ class Management:
         `exchanges` are looked for with care, and so are those of the record.
         """
         with ThreadPoolExecutor(1) as beside:
-            reading = beside.submit(self.read_record, prefix)
+            reading = beside.submit(self._read_records, prefix)
             definitions = self._definitions()
-        record = reading.result()
+        record, neighbours = reading.result()
         expected = {*exchanges, *(record.exchanges if record else ())}
         definitions["exchanges"] += self._internal_exchanges(definitions, expected)
-        return live_from_definitions(definitions, record=record)
+        return live_from_definitions(definitions, record=record, neighbours=neighbours)
 
     def _definitions(self) -> Any:
         status, definitions = self._request("GET", f"definitions/{quoted(self._vhost)}")
@@ -197,6 +197,14 @@ class Management:
                 + name
                 + "'",
             ) from error
+
+    def _read_records(self, prefix: str) -> tuple[Record | None, dict[str, Record]]:
+        """The record that belongs to the prefix, and those of other prefixes."""
+        record, head = self.read_record(prefix), Names().record(self._vhost)
+        names = [item["name"] for item in self.get("global-parameters?columns=name")]
+        others = [name.removeprefix(head) for name in names if name.startswith(head)]
+        found = {other: self.read_record(other) for other in others if other != prefix}
+        return record, {other: record for other, record in found.items() if record is not None}
 
     def write_record(self, prefix: str, record: Record) -> None:
         """Remember what was applied; an empty record is removed."""

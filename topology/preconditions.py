@@ -14,7 +14,8 @@ from delayctl.topology.wording import plural
 
 def unmet(both: Comparison, *, on_ladder: int) -> Iterator[Refusal]:
     """What does not hold; so many messages are on their way through a ladder."""
-    yield from _existing_that_is_not(both)
+    if tuple(both.asked):
+        yield from _existing_that_is_not(both)  # To those who remove all, it does not matter.
     yield from _another_ladder(both, on_ladder)
     yield from _retries_that_would_not_wait(both)
     yield from _types_that_no_plugin_brings(both)

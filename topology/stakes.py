@@ -1,17 +1,19 @@
 """All that a judgement looks at: what is asked for, what is there, what waits, and what can't be done so far."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from delayctl.topology.duration import Duration
-from delayctl.topology.effective import effective
+from delayctl.topology.effective import alternate_in_force, effective
 from delayctl.topology.live import Backlog, Live
-from delayctl.topology.model import Exchange, Queue, Topology
+from delayctl.topology.model import Exchange, Kind, Level, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Delete
 from delayctl.topology.record import Record
+from delayctl.topology.routing import DEFAULT_EXCHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Scene:
     held: Mapping[Change, Hazard] = field(default_factory=dict)  # What can't be done, so far, and what therefore stays.
     # Delay queues behind whose entrance messages wait otherwise than asked for, and that can't be changed yet; whether that passes.
     unchanged: Mapping[str, bool] = field(default_factory=dict)
+    broken: Mapping[str, Level] = field(
+        default_factory=dict
+    )  # By entrances: what others' policies take a promise from.
 
     def backlog(self, queue: str) -> Backlog:
         """What is in a queue, as far as it was counted."""
@@ -124,7 +129,28 @@ class Scene:
             if here not in reached:
                 reached.add(here)
                 ahead += [b.destination for b in self.live.bindings_at("exchange", here) if b.source == here]
+                found = self.live.exchanges.get(here)
+                alternate = alternate_in_force(found, self.live.policies) if found else None
+                ahead += [] if alternate is None else [alternate]
         return frozenset(reached)
+
+    @cached_property
+    def led_to_by_others(self) -> Mapping[tuple[Kind, str], list[str]]:
+        """The queues of others that dead-letter to an object, and the exchanges of others whose alternate it is, by that object."""
+        live, found = self.live, defaultdict[tuple[Kind, str], list[str]](list)
+        ours = {queue.name for queue in self.desired.queues} | self.owned.queues
+        for queue in live.queues.values():
+            settings = effective(queue, live.policies, live.operator_policies).settings
+            if queue.name in ours or settings.dead_letter_exchange is None:
+                continue
+            if settings.dead_letter_exchange == DEFAULT_EXCHANGE and settings.dead_letter_key is not None:
+                found["queue", settings.dead_letter_key].append(queue.name)
+            found["exchange", settings.dead_letter_exchange].append(queue.name)
+        ours = {exchange.name for exchange in self.desired.exchanges} | self.owned.exchanges
+        for exchange in live.exchanges.values():
+            if exchange.name not in ours and (alternate := alternate_in_force(exchange, live.policies)) is not None:
+                found["exchange", alternate].append(exchange.name)
+        return found
 
     @cached_property
     def routed(self) -> frozenset[tuple[str, str]]:

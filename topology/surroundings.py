@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from delayctl.topology.changes import Comparison
-from delayctl.topology.compare import policy_drift
+from delayctl.topology.compare import breaks_a_promise, policy_drift
 from delayctl.topology.effective import is_readable
 from delayctl.topology.insertion import ways_beside
-from delayctl.topology.model import Binding, Resource, binding_order
+from delayctl.topology.model import Binding, Level, Resource, binding_order
 from delayctl.topology.names import Names
+from delayctl.topology.neighbours import shared_with_neighbours
 from delayctl.topology.plan import Refusal, label
 from delayctl.topology.wording import plural
 
@@ -28,6 +29,28 @@ def bent_by_others(both: Comparison, vhost: str) -> Iterator[Refusal]:
         if drift:
             reason = f"stays as it is: messages would wait in {meanwhile.name} while it is changed, and {drift.reason}"
             yield replace(drift, subject=f"queue {name}", reason=reason)
+            continue
+        [asked] = (queue for queue in both.asked.queues if queue.name == name)
+        if in_the_end := policy_drift(asked, live, policies, both.asked.policies, is_delay=True, vhost=vhost):
+            yield replace(in_the_end, reason=f"stays as it is: once it is declared anew, {in_the_end.reason}")
+
+
+def broken_by_others(both: Comparison) -> dict[str, Level]:
+    """By their entrances the levels, or steps of the ladder, with a queue that loses messages, keeps them or lets them go at another time.
+
+    A policy of others sees to that: ways that are there stay, but none is led there anew.
+    """
+    policies, live, desired = both.policies_afterwards, both.live, both.desired
+    if not live.operator_policies and not set(policies) - set(desired.policies):
+        return {}
+    waits = {queue.name: queue for queue in desired.queues if queue.name in desired.delay_queues}
+    drifts = {
+        name: policy_drift(queue, live, policies, desired.policies, is_delay=True) for name, queue in waits.items()
+    }
+    broken = {name for name, drift in drifts.items() if drift and breaks_a_promise(drift)}
+    ways_in = [(level.entrance, part) for level in desired.levels for part in level.parts]
+    ways_in += [(desired.ladder.entrance, rung) for rung in desired.rungs] if desired.ladder else []
+    return {entrance: wait for entrance, wait in ways_in if wait.queue in broken}
 
 
 def remarks(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
@@ -39,6 +62,7 @@ def remarks(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
             )
     yield from _adoption(both, held)
     yield from ways_beside(both)
+    yield from shared_with_neighbours(both)
     for binding in _ways_round_delays(both):
         yield f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
 

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Literal
 
 from delayctl.topology.arguments import ALTERNATE_EXCHANGE, policy_settings
-from delayctl.topology.compare import compare_exchange, compare_policy, compare_queue, policy_drift
+from delayctl.topology.compare import breaks_a_promise, compare_exchange, compare_policy, compare_queue, policy_drift
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import effective
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Level, Policy, Queue, Settings, Topology, sorted_bindings
 from delayctl.topology.names import Names, WaitNames
-from delayctl.topology.plan import Difference, Wait
+from delayctl.topology.plan import Difference, Refusal, Wait
 
 _PRIORITY = 1000  # Above what people use: of all policies that match an exchange, one applies.
 
@@ -112,10 +112,14 @@ class _Switch:
 
     @cached_property
     def is_held(self) -> bool:
-        """Say whether the way round is not to be taken: by a policy of others messages would not wait there as they should."""
+        """Say whether the change is not to be begun: by a policy of others messages would not wait as they should, on the way round or in the end."""
         if self.stage != "empties":
             return False  # The queue is renewed already, and leads away from there.
-        return bool(policy_drift(self.next_queue, self.live, self.policies, self.asked.policies, is_delay=True))
+        in_the_end = self._drift_of(self._desired)
+        return bool(self._drift_of(self.next_queue) or (in_the_end and breaks_a_promise(in_the_end)))
+
+    def _drift_of(self, queue: Queue) -> Refusal | None:
+        return policy_drift(queue, self.live, self.policies, self.asked.policies, is_delay=True)
 
     @cached_property
     def next(self) -> WaitNames:

@@ -40,6 +40,7 @@ def shop(
     queues: tuple[QueueSpec, ...] = (ORDERS_QUEUE,),
     routes: tuple[RouteSpec, ...] = (ORDERS_ROUTE,),
     retries: tuple[RetrySpec, ...] = (),
+    prefix: str = "",
 ) -> Topology:
     """A small shop: orders wait five minutes, then reach their queue."""
     wait = WaitSpec(type, max_length, max_bytes, overflow)
@@ -51,6 +52,7 @@ def shop(
             queues=queues,
             routes=routes,
             retries=retries,
+            prefix=prefix,
         )
     )
 

@@ -47,7 +47,7 @@ class MemoryBroker:
             bindings=set(live.bindings),
             policies={policy.name: policy for policy in live.policies},
             operator_policies=live.operator_policies,
-            records={} if live.record is None else {prefix: live.record},
+            records={**live.neighbours, **({} if live.record is None else {prefix: live.record})},
             backlog=dict(live.backlog),
         )
 
@@ -61,6 +61,7 @@ class MemoryBroker:
             policies=tuple(self.policies[name] for name in sorted(self.policies)),
             operator_policies=self.operator_policies,
             record=self.records.get(prefix),
+            neighbours={other: record for other, record in self.records.items() if other != prefix},
             backlog={name: self.backlog.get(name, Backlog(0)) for name in self.queues},
         )
 
