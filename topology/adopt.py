@@ -16,7 +16,7 @@ from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Spec, Tar
 from delayctl.topology.writable import (
     exchange_obstacle,
     exchange_type,
-    name_obstacle,
+    object_obstacle,
     queue_obstacle,
     queue_type,
     route_obstacle,
@@ -43,7 +43,7 @@ class Adopted:
 
 def adopt(live: Live, found: Found, *, vhost: str | None = None, prefix: str = "") -> Adopted:
     """Describe what was found: as levels where it has delayctl's own shape, else object by object."""
-    base = Spec((), vhost=vhost if vhost and not name_obstacle(vhost) else None, prefix=prefix)
+    base = Spec((), vhost=vhost if vhost and not object_obstacle(vhost) else None, prefix=prefix)
     for shape in own_shapes(live, base):
         adopted = _settled(_described(live, found, base, shape), live)
         if adopted and diff(expand(adopted.spec), live).is_empty:
@@ -131,7 +131,7 @@ class _Description:
         return route_obstacle(binding, self.exchanges[binding.source].type)
 
     def _is_unnamable(self, kind: Kind, name: str) -> bool:
-        obstacle = name_obstacle(name, may_be_predefined=kind == "exchange")
+        obstacle = object_obstacle(name, may_be_predefined=kind == "exchange")
         if obstacle:
             self.notes.append(Note(f"{kind} {name}", obstacle, is_left_out=True))
         return obstacle is not None

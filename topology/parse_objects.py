@@ -32,12 +32,12 @@ class Objects:
         for name, key, node in self._reader.entries(exchanges, "exchanges") if exchanges else ():
             exchange = _read_exchange(self._reader, name, key, node)
             # RabbitMQ's own exchanges (amq.topic …) can be used, but never declared.
-            if self._reader.check_name(key, "exchange", name, may_be_predefined=exchange.existing):
+            if self._reader.check_object(key, "exchange", name, may_be_predefined=exchange.existing):
                 self.exchanges[name] = exchange
                 self._listed["exchange"][name] = key
         for name, key, node in self._reader.entries(queues, "queues") if queues else ():
             queue = _read_queue(self._reader, name, key, node)
-            if self._reader.check_name(key, "queue", name):
+            if self._reader.check_object(key, "queue", name):
                 self.queues[name] = queue
                 self._listed["queue"][name] = key
         self._spelling = {kind: Spelling(names) for kind, names in self._listed.items()}
@@ -51,7 +51,7 @@ class Objects:
         """A name that the file mentions; one that isn't listed is declared with the defaults, unless it looks misspelt."""
         if name in self._listed[kind] or name in self._used[kind]:
             return name
-        if not self._reader.check_name(node, what, name):
+        if not self._reader.check_object(node, what, name):
             return None
         if meant := self._spelling[kind].meant_by(name):
             message = f"{what} names the {kind} {quoted(name)}, which is not listed (did you mean {quoted(meant)}?)"
@@ -92,7 +92,7 @@ def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> Exchange
     fields = reader.fields(node, what, EXCHANGE_KEYS)
     existing = _existing(reader, fields, what)
     kind = reader.choice(fields["type"], f"type of {what}", EXCHANGE_TYPES) if "type" in fields else None
-    alternate = reader.name(fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
+    alternate = _read_alternate(reader, fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
     return ExchangeSpec(
         name,
         kind or (None if existing else "topic"),
@@ -104,6 +104,11 @@ def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> Exchange
         arguments=_exchange_arguments(reader, fields["arguments"], what) if "arguments" in fields else (),
         line=reader.line_of(key),
     )
+
+
+def _read_alternate(reader: Reader, node: Node, what: str) -> str | None:
+    name = reader.text(node, what)
+    return name if name is not None and reader.check_object(node, what, name) else None
 
 
 def _read_queue(reader: Reader, name: str, key: Node, node: Node) -> QueueSpec:

@@ -134,11 +134,12 @@ def test_what_the_file_cannot_say_is_marked_existing(odd: Exchange | Queue, reas
         ("topic", Binding("exit", "exchange", "amq.gone"), "exchange amq.gone can't be listed"),
         ("topic", Binding("exit", "queue", "amq.gen-1"), "queue amq.gen-1 can't be listed"),
         ("topic", Binding("exit", "queue", "two\nlines"), "queue two\nlines can't be listed"),
+        ("topic", Binding("exit", "queue", ".."), "queue .. can't be listed"),
     ],
 )
 def test_bindings_that_no_route_can_say_are_left_out(kind: str, binding: Binding, reason: str) -> None:
     """They stay on the broker as they are."""
-    live = host(Exchange("exit", kind), wait(), *map(Queue, ("work", "amq.gen-1", "two\nlines")), binding)
+    live = host(Exchange("exit", kind), wait(), *map(Queue, ("work", "amq.gen-1", "two\nlines", "..")), binding)
 
     notes = adopted(live).notes
 
