@@ -108,7 +108,8 @@ def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> Exchange
 
 def _read_alternate(reader: Reader, node: Node, what: str) -> str | None:
     name = reader.text(node, what)
-    return name if name is not None and reader.check_object(node, what, name) else None
+    # It is named and no more, so that it may be one of RabbitMQ's own.
+    return name if name is not None and reader.check_object(node, what, name, may_be_predefined=True) else None
 
 
 def _read_queue(reader: Reader, name: str, key: Node, node: Node) -> QueueSpec:

@@ -54,7 +54,7 @@ def exchange_obstacle(exchange: Exchange) -> str | None:
     """Why an exchange can't be written as it is, if it can't."""
     if exchange_type(exchange) is None:
         return f"the file knows no exchanges of type {exchange.type}"
-    if exchange.alternate is not None and object_obstacle(exchange.alternate):
+    if exchange.alternate is not None and object_obstacle(exchange.alternate, may_be_predefined=True):
         return f"its alternate exchange is {quoted(exchange.alternate)}"
     if ALTERNATE_EXCHANGE in dict(exchange.extra):
         return "its alternate exchange is not a name"

@@ -98,7 +98,7 @@ def test_a_fanout_exchange_has_one_route_without_key() -> None:
     ("odd", "reason"),
     [
         (Exchange("exit", "x-random"), "the file knows no exchanges of type x-random"),
-        (Exchange("exit", alternate="amq.fanout"), "its alternate exchange is 'amq.fanout'"),
+        (Exchange("exit", alternate=".."), "its alternate exchange is '..'"),
         (Exchange("exit", extra=(("alternate-exchange", 5),)), "its alternate exchange is not a name"),
         (Exchange("exit", extra=(("x-list", (1, 2)),)), "its argument x-list is a list or a table"),
         (Queue("work", Settings(type="stream")), "the file knows no queues of type stream"),
@@ -145,6 +145,14 @@ def test_bindings_that_no_route_can_say_are_left_out(kind: str, binding: Binding
 
     assert notes[-1].reason.startswith(reason)
     assert notes[-1].is_left_out
+    assert plan_of_file(live).is_empty
+
+
+def test_an_alternate_of_the_brokers_own_is_written_as_it_is() -> None:
+    """It is there on every broker, and not listed."""
+    live = host(Exchange("exit", alternate="amq.fanout"), Queue("work"), wait(), OUT)
+
+    assert adopted(live).spec.exchanges == (ExchangeSpec("exit", alternate="amq.fanout"),)
     assert plan_of_file(live).is_empty
 
 
