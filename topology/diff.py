@@ -87,6 +87,7 @@ def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str
     exchanges = scope.exchanges | {reference.name for reference in existing if reference.kind == "exchange"}
     queues = scope.queues | {reference.name for reference in existing if reference.kind == "queue"}
     relevant = (
+        live.version,  # What may be asked for, and what is refused, depends on it.
         sorted(repr(live.exchanges[name]) for name in exchanges & live.exchanges.keys()),
         sorted(repr(live.queues[name]) for name in queues & live.queues.keys()),
         sorted(
