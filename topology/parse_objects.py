@@ -1,9 +1,9 @@
 """The `exchanges` and `queues` sections, and the names that routes and retries use."""
 
 from delayctl.topology.arguments import ALTERNATE_EXCHANGE, is_number_argument
-from delayctl.topology.expand_shards import part_specs
 from delayctl.topology.model import EXCHANGE_TYPES, QUEUE_TYPES, Arguments, Kind, freeze_arguments
-from delayctl.topology.names import ANY, Names, rung_name
+from delayctl.topology.names import Names
+from delayctl.topology.own_names import own_names
 from delayctl.topology.parse_levels import Levels
 from delayctl.topology.reader import MAX_INTEGER, Reader, describe
 from delayctl.topology.source import Node, ScalarNode
@@ -67,17 +67,8 @@ class Objects:
 
     def check_own_names(self, names: Names, levels: Levels, *, can_cancel: bool) -> None:
         """Refuse the names that delayctl's own objects have; called last, since a retry may add levels."""
-        own: dict[Kind, set[str]] = {"exchange": set(), "queue": {names.lock(), names.verify_queue()}}
-        if levels.are_wanted:
-            own["exchange"] |= {names.exit(), names.unrouted_exchange()}
-            own["queue"] |= {names.unrouted_queue(), *([names.cancellations()] if can_cancel else [])}
-        steps = range(levels.ladder.steps if levels.ladder else 0)
-        shards = [part.name for level in levels for part in part_specs(level)]
-        for wait in (*(level.name for level in levels), *shards, *map(rung_name, steps)):
-            own["exchange"].add(names.entrance(wait))
-            own["queue"].add(names.delay_queue(wait))
-        own["exchange"] |= {names.spread(level.name) for level in levels if level.wait.shards > 1}
-        own["exchange"] |= {names.entrance(ANY), *map(names.gate, steps)} if steps else set()
+        steps = levels.ladder.steps if levels.ladder else 0
+        own = own_names(names, levels, steps=steps, has_delays=levels.are_wanted, can_cancel=can_cancel)
         for kind, reserved in own.items():
             for name in sorted(reserved & self._listed[kind].keys()):
                 fix = "remove it: it is declared by itself; or set another prefix"

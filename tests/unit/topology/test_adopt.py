@@ -135,11 +135,17 @@ def test_what_the_file_cannot_say_is_marked_existing(odd: Exchange | Queue, reas
         ("topic", Binding("exit", "queue", "amq.gen-1"), "queue amq.gen-1 can't be listed"),
         ("topic", Binding("exit", "queue", "two\nlines"), "queue two\nlines can't be listed"),
         ("topic", Binding("exit", "queue", ".."), "queue .. can't be listed"),
+        ("topic", Binding("exit", "queue", "delay.verify.queue"), "queue delay.verify.queue can't be listed"),
     ],
 )
 def test_bindings_that_no_route_can_say_are_left_out(kind: str, binding: Binding, reason: str) -> None:
     """They stay on the broker as they are."""
-    live = host(Exchange("exit", kind), wait(), *map(Queue, ("work", "amq.gen-1", "two\nlines", "..")), binding)
+    live = host(
+        Exchange("exit", kind),
+        wait(),
+        *map(Queue, ("work", "amq.gen-1", "two\nlines", "..", "delay.verify.queue")),
+        binding,
+    )
 
     notes = adopted(live).notes
 
@@ -300,8 +306,21 @@ def test_whatever_was_applied_comes_back(spec: Spec, everything: bool) -> None:
 
 
 _names = st.sampled_from(
-    ["a", "b", "delay.exchange", "delay.1m.queue", "delay.1m.exchange", "amq.gen-1", "amq.topic", "x\ny", *AWKWARD]
-)
+    [
+        "a",
+        "b",
+        "delay.exchange",
+        "delay.1m.queue",
+        "delay.1m.exchange",
+        "delay.1m.next.queue",
+        "delay.move.exchange",
+        "amq.gen-1",
+        "amq.topic",
+        "x\ny",
+        "..",
+        *AWKWARD,
+    ]
+)  # fmt: skip
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(AWKWARD)
 _values: st.SearchStrategy[Value] = _scalars | st.just((1, "a")) | st.just(Table((("a", 1),)))
 _words = st.sampled_from(
