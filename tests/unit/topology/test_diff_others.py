@@ -10,7 +10,7 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, 
 from delayctl.topology.order import Stage
 from delayctl.topology.plan import Create, Difference, Refusal, Update, label
 from delayctl.topology.record import record_of
-from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec
+from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec, RouteSpec
 
 from tests.support.examples import ORDERS_ROUTE, live_of, shop
 from tests.support.shop import (
@@ -27,6 +27,9 @@ from tests.support.shop import (
     with_exchange,
     with_queue,
 )
+
+EVERY_MESSAGE = "which does not look at keys: a route by key would take every message"
+BY_HEADER = replace(ORDERS_ROUTE, headers=(("country", "de"),))
 
 
 class TestPolicies:
@@ -169,6 +172,75 @@ class TestExisting:
         live = with_exchange(live_of(desired), Exchange("orders.exchange", "x-consistent-hash"))
 
         assert diff(desired, live).is_empty
+
+
+class TestAnyType:
+    """Of an existing exchange whose type the file leaves open, the broker knows what it looks at."""
+
+    UNTYPED = (ExchangeSpec("orders.exchange", None, existing=True),)
+
+    def planned(self, kind: str, *routes: RouteSpec) -> tuple[Refusal, ...]:
+        """What is refused where the exchange is of this type."""
+        desired = shop("1m 5m", exchanges=self.UNTYPED, routes=routes)
+        return diff(desired, with_exchange(live_of(desired), Exchange("orders.exchange", kind))).refusals
+
+    @pytest.mark.parametrize(
+        ("kind", "route", "reason", "fix"),
+        [
+            ("fanout", ORDERS_ROUTE, EVERY_MESSAGE, "write type: fanout there"),
+            (
+                "headers",
+                ORDERS_ROUTE,
+                EVERY_MESSAGE,
+                "write type: headers there, and headers: {NAME: VALUE} in its routes",
+            ),
+            (
+                "direct",
+                replace(ORDERS_ROUTE, keys=("order.#",)),
+                "which knows no patterns: nothing would come by order.#",
+                "write the keys out, or route from a topic exchange",
+            ),
+            ("topic", BY_HEADER, "which does not look at headers", "route by key, or from a headers exchange"),
+            ("fanout", BY_HEADER, "which does not look at headers", "route by key, or from a headers exchange"),
+        ],
+    )
+    def test_routes_that_it_does_not_look_at_block_everything(
+        self, kind: str, route: RouteSpec, reason: str, fix: str
+    ) -> None:
+        """Messages would come twice, by a wrong delay, or not at all."""
+        expected = Refusal("exchange orders.exchange", f"is of type {kind}, {reason}", fix, blocking=True)
+
+        assert self.planned(kind, route) == (expected,)
+
+    def test_several_routes_from_a_fanout_are_refused_together(self) -> None:
+        """With the type alone in the file each message would wait at both levels."""
+        short = replace(ORDERS_ROUTE, keys=("order.paid",), level="1m")
+
+        [refusal] = self.planned("fanout", ORDERS_ROUTE, short)
+
+        assert refusal.fix == (
+            "write type: fanout there, and let all its routes wait at one level: each of them takes every message then"
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "route"),
+        [
+            ("topic", replace(ORDERS_ROUTE, keys=("order.#",))),
+            ("direct", ORDERS_ROUTE),
+            ("headers", BY_HEADER),
+            ("fanout", replace(ORDERS_ROUTE, keys=("",))),
+            ("x-consistent-hash", replace(ORDERS_ROUTE, keys=("1",))),
+        ],
+    )
+    def test_routes_that_it_looks_at_are_fine(self, kind: str, route: RouteSpec) -> None:
+        """An empty key is what people give to an exchange that looks at none; of other types nothing is known."""
+        assert self.planned(kind, route) == ()
+
+    def test_the_fix_is_accepted(self) -> None:
+        """With its type in the file the same route leads from a fanout exchange."""
+        desired = shop("5m", exchanges=(ExchangeSpec("orders.exchange", "fanout", existing=True),))
+
+        assert diff(desired, live_of(desired)).is_empty
 
 
 class TestFanout:
