@@ -404,3 +404,16 @@ def test_retries_that_no_file_can_say_are_arguments(other: dict[str, Any]) -> No
 
     assert adopted(live, prefix="p.").spec.retries == ()
     assert plan_of_file(live, prefix="p.").is_empty
+
+
+def test_retries_that_park_in_a_circle_are_arguments() -> None:
+    """The file takes no circles, and an import has to describe what is there."""
+    there = replace(
+        BY_BROKER,
+        queues=(QueueSpec("orders.dlq", "quorum"), QueueSpec("orders.queue", "quorum")),
+        retries=(*BY_BROKER.retries, RetrySpec("orders.dlq", (), "orders.queue", WAITS)),
+    )
+    live = live_of(expand(there))
+
+    assert adopted(live, prefix="p.").spec.retries == ()
+    assert plan_of_file(live, prefix="p.").is_empty
