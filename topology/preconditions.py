@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from delayctl.topology.changes import Comparison
+from delayctl.topology.compare import compare_policy
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import effective
 from delayctl.topology.model import CONSISTENT_HASH, ENABLE_CONSISTENT_HASH, Binding, Exchange, Level
@@ -20,6 +21,7 @@ def unmet(both: Comparison, *, on_ladder: int) -> Iterator[Refusal]:
     """What does not hold; so many messages are on their way through a ladder."""
     yield from _existing_that_is_not(both)
     yield from _routes_that_its_type_does_not_know(both)
+    yield from _policies_of_others(both)
     yield from _another_ladder(both, on_ladder)
     yield from _retries_that_would_not_wait(both)
     yield from _types_that_no_plugin_brings(both)
@@ -76,6 +78,18 @@ def _not_looked_at(kind: str, way: Binding) -> tuple[str, str] | None:
             return reason, "write the keys out, or route from a topic exchange"
         case _:
             return None
+
+
+def _policies_of_others(both: Comparison) -> Iterator[Refusal]:
+    """A policy is known by its name alone: to set ours would be to overwrite theirs."""
+    found = {policy.name: policy for policy in both.live.policies}
+    for policy in both.desired.policies:
+        if policy in both.owned or policy.name in both.insisted or policy.name not in found:
+            continue
+        if differences := compare_policy(policy, found[policy.name]):
+            reason = "exists with other settings, and delayctl did not make it"
+            fix = f"rename or remove it, or overwrite it with --accept-loss {policy.name}"
+            yield Refusal(f"policy {policy.name}", reason, fix, differences, blocking=True)
 
 
 def _another_ladder(both: Comparison, on_ladder: int) -> Iterator[Refusal]:

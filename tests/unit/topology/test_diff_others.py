@@ -16,6 +16,7 @@ from tests.support.examples import ORDERS_ROUTE, live_of, shop
 from tests.support.shop import (
     EXISTING,
     INTO_QUEUE,
+    LONGER,
     LOSES,
     SHOP,
     THEIR_BINDING,
@@ -50,6 +51,38 @@ class TestPolicies:
         assert diff(self.LONGER_POLICY_SHOP, live_of(self.POLICY_SHOP)).changes == (
             Update(before, after, (Difference("max-length", 10, 99),), Stage.PUT_POLICIES),
         )
+
+    def test_a_policy_of_others_is_not_overwritten(self) -> None:
+        """It may be about other queues altogether, and they would be without it."""
+        (ours,) = self.POLICY_SHOP.policies
+        live = Live("4.3.6", policies=(replace(ours, pattern="^their"),))
+
+        refusal = Refusal(
+            "policy delay.5m.policy",
+            "exists with other settings, and delayctl did not make it",
+            "rename or remove it, or overwrite it with --accept-loss delay.5m.policy",
+            (Difference("pattern", "^their", ours.pattern),),
+            blocking=True,
+        )
+        assert diff(self.POLICY_SHOP, live).refusals == (refusal,)
+        assert diff(self.POLICY_SHOP, live, accept_loss=["delay.5m.policy"]).refusals == ()
+
+    def test_a_policy_that_is_as_wanted_is_taken_over(self) -> None:
+        """Whoever made it."""
+        live = replace(live_of(self.POLICY_SHOP), record=None)
+
+        assert diff(self.POLICY_SHOP, live).is_empty
+
+    def test_the_way_round_a_queue_does_not_overwrite_theirs(self) -> None:
+        """The policy that would lead round is somebody else's until it is out of the way."""
+        theirs = Policy("delay.5m.next.policy", "^their", "exchanges", 0, ())
+        live = replace(live_of(SHOP, {"delay.5m.queue": 3}), policies=(theirs,))
+
+        plan = diff(LONGER, live)
+
+        assert [(refusal.subject, refusal.blocking) for refusal in plan.refusals] == [
+            ("policy delay.5m.next.policy", True)
+        ]
 
     def test_an_update_that_would_hasten_messages_is_refused(self) -> None:
         """The policy stays ours."""
