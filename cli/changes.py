@@ -196,13 +196,22 @@ def _manner(options: dict[str, Any]) -> Manner:
 
 def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
     made = load_plan(read_plan(plan_file), file=plan_file)
-    if connection.vhost_option not in (None, made.vhost):
-        raise click.UsageError(f"the plan was made for virtual host '{made.vhost}', not '{connection.vhost_option}'")
+    _refuse_another_vhost(connection, made.vhost)
     if made.is_empty and not made.writes:
         task = Task(made, plan_file, "", manner.output)
         task.conclude([]) if manner.output == "json" else tell("The saved plan changes nothing.")
         return exit_codes.DONE
     return confirm_and_carry_out(host_for(connection, made.vhost), Task(made, plan_file, "", manner.output), manner)
+
+
+def _refuse_another_vhost(connection: Connection, planned: str) -> None:
+    """Raise UsageError where a saved plan is for another virtual host than --vhost says, or else the URL."""
+    option, by_url = connection.vhost_option, connection.access.vhost
+    if option is None and by_url not in (None, planned):
+        how = "plan again with this URL, or name the other with --vhost"
+        raise click.UsageError(f"the plan was made for virtual host '{planned}', and the URL names '{by_url}': {how}")
+    if option not in (None, planned):
+        raise click.UsageError(f"the plan was made for virtual host '{planned}', not '{option}'")
 
 
 def read_plan(plan_file: str) -> str:

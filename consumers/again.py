@@ -49,6 +49,7 @@ class Parking:
     queue: str
     exchange: str
     key: str
+    is_retried: bool = False  # It has a retry of its own, and begins to count anew.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,9 @@ def forward(message: Message, outcome: Retry | Park, plan: Plan, now_ms: int) ->
         assert isinstance(plan.retries, InLevels)
         headers[ATTEMPT] = message.attempt + 1
         return Forward(plan.retries.back, decision.level, None, properties)
-    if message.attempt:
+    if plan.parking.is_retried:
+        headers.pop(ATTEMPT, None)
+    elif message.attempt:
         headers[ATTEMPT] = message.attempt
     headers |= {REASON: cut(decision.reason), FAILED_IN: message.queue}
     return Forward(plan.parking.key, None, plan.parking.exchange, properties)

@@ -34,8 +34,8 @@ from delayctl.topology.arguments import STREAM_OFFSET
 from delayctl.topology.errors import BadOption, DelayctlError, Refused, Unreachable
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
-from delayctl.topology.spec import RetrySpec, Spec
-from delayctl.topology.wording import quoted
+from delayctl.topology.spec import RetrySpec, Spec, parking_circle
+from delayctl.topology.wording import quoted, shorten
 
 _LOG = logging.getLogger("delayctl.consumer")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -142,9 +142,19 @@ class DelayConsumer:
 
     def _parking(self, queue: str) -> Parking:
         """The way to a parking queue; the exit knows those of the topology, the default exchange every queue."""
+        is_retried = any(retry.queue == queue for retry in self._spec.retries)
         if any(retry.park == queue for retry in self._spec.retries):
-            return Parking(queue, self._topology.exit, Names(self._spec.prefix).park_key(queue))
-        return Parking(queue, "", queue)
+            return Parking(queue, self._topology.exit, Names(self._spec.prefix).park_key(queue), is_retried)
+        return Parking(queue, "", queue, is_retried)
+
+    def _refuse_circles(self) -> None:
+        """Raise DelayctlError where what is parked would come back to its queue by itself, at full speed."""
+        parks = {retry.queue: retry.park for retry in self._spec.retries}
+        parks |= {queue: plan.parking.queue for queue, plan in self._plans.items()}
+        for queue in self._plans:
+            if circle := parking_circle(queue, parks):
+                what = f"queue {quoted(queue)} parks in a circle: {' → '.join(map(shorten, circle))}"
+                raise DelayctlError(what, fix="park in a queue without a retry, in the file or in handle(park=…)")
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -168,6 +178,7 @@ class DelayConsumer:
         """Consume until stopped. In the main thread SIGTERM and SIGINT stop it, too."""
         if not self._handlers:
             raise DelayctlError("there is no handler", fix="give one with handle(queue, function)")
+        self._refuse_circles()
         if self._recorder is not None:
             self._recorder.open()
         finished = self._finished = Finished()

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import yaml
 from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.names import DOT_SEGMENTS
 
 DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
 DEFAULT_TIMEOUT_S = 10.0
@@ -171,5 +172,8 @@ def _bracketed(host: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as a part of a URL's path."""
+    """A name as a part of a URL's path, or DelayctlError where it can't be one."""
+    if name in DOT_SEGMENTS:
+        what = f"the broker's management API can't be asked about '{name}': it takes this name for a step in a path"
+        raise DelayctlError(what, fix="use another name, and delete what has this one by a client of AMQP")
     return quote(name, safe="")

@@ -9,6 +9,7 @@ from delayctl.topology.diff import diff
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import Binding, Kind, sorted_bindings
+from delayctl.topology.own_names import own_names_of
 from delayctl.topology.parse_routes import KEYLESS_TYPES
 from delayctl.topology.plan import Plan, label
 from delayctl.topology.recognise import Found
@@ -16,7 +17,7 @@ from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Spec, Tar
 from delayctl.topology.writable import (
     exchange_obstacle,
     exchange_type,
-    name_obstacle,
+    object_obstacle,
     queue_obstacle,
     queue_type,
     route_obstacle,
@@ -43,7 +44,7 @@ class Adopted:
 
 def adopt(live: Live, found: Found, *, vhost: str | None = None, prefix: str = "") -> Adopted:
     """Describe what was found: as levels where it has delayctl's own shape, else object by object."""
-    base = Spec((), vhost=vhost if vhost and not name_obstacle(vhost) else None, prefix=prefix)
+    base = Spec((), vhost=vhost if vhost and not object_obstacle(vhost) else None, prefix=prefix)
     for shape in own_shapes(live, base):
         adopted = _settled(_described(live, found, base, shape), live)
         if adopted and diff(expand(adopted.spec), live).is_empty:
@@ -67,6 +68,7 @@ class _Description:
     """The objects of a file as they come together."""
 
     live: Live
+    own: Mapping[Kind, frozenset[str]]  # The names that the file can give to nothing else.
     exchanges: dict[str, ExchangeSpec] = field(default_factory=dict)
     queues: dict[str, QueueSpec] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
@@ -131,7 +133,10 @@ class _Description:
         return route_obstacle(binding, self.exchanges[binding.source].type)
 
     def _is_unnamable(self, kind: Kind, name: str) -> bool:
-        obstacle = name_obstacle(name, may_be_predefined=kind == "exchange")
+        is_own = name in self.own[kind]
+        obstacle = (
+            "it is delayctl's own name" if is_own else object_obstacle(name, may_be_predefined=kind == "exchange")
+        )
         if obstacle:
             self.notes.append(Note(f"{kind} {name}", obstacle, is_left_out=True))
         return obstacle is not None
@@ -141,7 +146,7 @@ class _Description:
 
 
 def _described(live: Live, found: Found, base: Spec, shape: OwnShape | None) -> Adopted | None:
-    description = _Description(live)
+    description = _Description(live, own_names_of(shape.spec if shape else base))
     foreign = frozenset[str]().union(*(ladder.exchanges | ladder.queues for ladder in found.ladders))
     own_exchanges, own_queues = (shape.exchanges, shape.queues) if shape else (frozenset(), frozenset())
     for name in sorted(found.exchanges - own_exchanges):

@@ -7,14 +7,25 @@ from delayctl.topology.arguments import split_arguments
 from delayctl.topology.model import Settings, freeze_arguments, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.parse_retry import MAX_RETRIES, SET_BY_RETRY
-from delayctl.topology.spec import LONGEST_BROKER_WAIT, BrokerWaits, QueueSpec, RetrySpec, RouteSpec, Spec, Target
+from delayctl.topology.spec import (
+    LONGEST_BROKER_WAIT,
+    BrokerWaits,
+    QueueSpec,
+    RetrySpec,
+    RouteSpec,
+    Spec,
+    Target,
+    parking_circle,
+)
 
 
 def with_retries(spec: Spec) -> Spec:
     """The same, with a section for the retries that a queue's arguments tell of; whether that fits is for others to see."""
     names = Names(spec.prefix)
     known = {queue.name for queue in spec.queues}
-    retries = tuple(retry for queue in spec.queues for retry in _retries(queue, names) if retry.park in known)
+    found = [retry for queue in spec.queues for retry in _retries(queue, names) if retry.park in known]
+    parks = {retry.queue: retry.park for retry in found}
+    retries = tuple(retry for retry in found if not parking_circle(retry.queue, parks))  # The file takes no circles.
     waiting = {retry.queue for retry in retries}
     keys = {names.park_key(retry.park): Target("queue", retry.park) for retry in retries}
     return replace(

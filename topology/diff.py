@@ -26,7 +26,7 @@ from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.preconditions import unmet
 from delayctl.topology.record import Record, record_of, to_json
-from delayctl.topology.rerouting import share_messages, two_ways_at_once, way_of, with_moves
+from delayctl.topology.rerouting import names_taken, share_messages, two_ways_at_once, way_of, with_moves
 from delayctl.topology.stakes import Hazard, Scene
 from delayctl.topology.surroundings import bent_by_others, broken_by_others, remarks
 from delayctl.topology.wording import did_you_mean, shorten
@@ -50,6 +50,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     scene = work.scene
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     work.warnings += two_ways_at_once(work.changes, both.live)
+    work.refusals += names_taken(work.changes, both.live)
     work.refusals += unmet(both, on_ladder=sum(scene.waiting_above(0).values()))
     work.refusals += bent_by_others(both, vhost)
     work.warnings += remarks(both, [resource_of(change) for change in held])
@@ -88,6 +89,7 @@ def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str
     exchanges = scope.exchanges | {reference.name for reference in existing if reference.kind == "exchange"}
     queues = scope.queues | {reference.name for reference in existing if reference.kind == "queue"}
     relevant = (
+        live.version,  # What may be asked for, and what is refused, depends on it.
         sorted(repr(live.exchanges[name]) for name in exchanges & live.exchanges.keys()),
         sorted(repr(live.queues[name]) for name in queues & live.queues.keys()),
         sorted(

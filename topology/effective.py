@@ -14,6 +14,7 @@ _SMALLEST_WINS = frozenset({"ttl", "max_length", "max_bytes", "expires", "delive
 _POLICY_WINS_ON_QUORUM = frozenset({"overflow", "retry_type"})
 _FIELDS = tuple(field.name for field in fields(Settings) if field.name != "type")
 _APPLIES_TO_QUEUE = {"queues", "all"}
+_APPLIES_TO_TYPE = {"classic": "classic_queues", "quorum": "quorum_queues", "stream": "streams"}
 _APPLIES_TO_EXCHANGE = {"exchanges", "all"}
 _DEFAULTS = {"overflow": "drop-head", "dead_letter_strategy": "at-most-once", "type": "classic"}
 
@@ -73,8 +74,8 @@ def is_readable(pattern: str) -> bool:
 
 
 def _matches(policy: Policy, queue: Queue) -> bool:
-    kind = f"{queue.settings.type or 'classic'}_queues"
-    if policy.apply_to not in _APPLIES_TO_QUEUE and policy.apply_to != kind:
+    of_its_type = _APPLIES_TO_TYPE.get(queue.settings.type or "classic")
+    if policy.apply_to not in _APPLIES_TO_QUEUE and policy.apply_to != of_its_type:
         return False
     return _names(policy, queue.name)
 

@@ -34,6 +34,12 @@ class Toggle:
         """All of them, the one in front first."""
         return self.name, self.before, self.after
 
+    @property
+    def as_made(self) -> tuple[Exchange, Exchange, Exchange]:
+        """The same as they are declared."""
+        front = Exchange(self.name, "fanout", alternate=self.after)
+        return front, Exchange(self.before, "fanout"), Exchange(self.after, "fanout")
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -112,13 +118,13 @@ def steps(change: Move | Settle) -> Iterator[Step]:
 
 
 def _put_toggle(move: Move) -> Iterator[Step]:
-    toggle = move.toggle
-    for name, bindings in ((toggle.after, move.after), (toggle.before, move.before)):
-        yield Put(Exchange(name, "fanout"))
+    front, before, after = move.toggle.as_made
+    for side, bindings in ((after, move.after), (before, move.before)):
+        yield Put(side)
         # A fanout exchange looks at nothing: key and arguments are there to be found again where this is interrupted.
-        yield from (Put(binding._replace(source=name)) for binding in bindings)
-    yield Put(Exchange(toggle.name, "fanout", alternate=toggle.after))
-    yield Put(_open(toggle))
+        yield from (Put(binding._replace(source=side.name)) for binding in bindings)
+    yield Put(front)
+    yield Put(_open(move.toggle))
 
 
 def _open(toggle: Toggle) -> Binding:

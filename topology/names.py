@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_NAME_BYTES = 255  # AMQP short strings hold no more.
+# What the broker's HTTP server takes for steps in a path, percent-encoded or not.
+DOT_SEGMENTS = frozenset({".", ".."})
 ANY = "any"  # What a route waits at that takes any delay, and the first word of all names of the ladder.
 
 

@@ -65,7 +65,7 @@ def _read_file(reader: Reader, root: MapNode) -> Spec:
     """One pass over a file; later sections look up what earlier ones declared."""
     fields = reader.fields(root, "the file", FILE_KEYS)
     _check_version(reader, root, fields.get("version"))
-    vhost = reader.label(fields["vhost"], "vhost") if "vhost" in fields else None
+    vhost = reader.host(fields["vhost"], "vhost") if "vhost" in fields else None
     names = Names(_read_prefix(reader, fields.get("prefix")))
     delay, levels = _read_delay(reader, names, fields.get("delay"))
     objects = Objects(reader)

@@ -1,9 +1,9 @@
 """The `exchanges` and `queues` sections, and the names that routes and retries use."""
 
 from delayctl.topology.arguments import ALTERNATE_EXCHANGE, is_number_argument
-from delayctl.topology.expand_shards import part_specs
 from delayctl.topology.model import EXCHANGE_TYPES, QUEUE_TYPES, Arguments, Kind, freeze_arguments
-from delayctl.topology.names import ANY, Names, rung_name
+from delayctl.topology.names import Names
+from delayctl.topology.own_names import own_names
 from delayctl.topology.parse_levels import Levels
 from delayctl.topology.reader import MAX_INTEGER, Reader, describe
 from delayctl.topology.source import Node, ScalarNode
@@ -32,12 +32,12 @@ class Objects:
         for name, key, node in self._reader.entries(exchanges, "exchanges") if exchanges else ():
             exchange = _read_exchange(self._reader, name, key, node)
             # RabbitMQ's own exchanges (amq.topic …) can be used, but never declared.
-            if self._reader.check_name(key, "exchange", name, may_be_predefined=exchange.existing):
+            if self._reader.check_object(key, "exchange", name, may_be_predefined=exchange.existing):
                 self.exchanges[name] = exchange
                 self._listed["exchange"][name] = key
         for name, key, node in self._reader.entries(queues, "queues") if queues else ():
             queue = _read_queue(self._reader, name, key, node)
-            if self._reader.check_name(key, "queue", name):
+            if self._reader.check_object(key, "queue", name):
                 self.queues[name] = queue
                 self._listed["queue"][name] = key
         self._spelling = {kind: Spelling(names) for kind, names in self._listed.items()}
@@ -51,7 +51,7 @@ class Objects:
         """A name that the file mentions; one that isn't listed is declared with the defaults, unless it looks misspelt."""
         if name in self._listed[kind] or name in self._used[kind]:
             return name
-        if not self._reader.check_name(node, what, name):
+        if not self._reader.check_object(node, what, name):
             return None
         if meant := self._spelling[kind].meant_by(name):
             message = f"{what} names the {kind} {quoted(name)}, which is not listed (did you mean {quoted(meant)}?)"
@@ -67,17 +67,8 @@ class Objects:
 
     def check_own_names(self, names: Names, levels: Levels, *, can_cancel: bool) -> None:
         """Refuse the names that delayctl's own objects have; called last, since a retry may add levels."""
-        own: dict[Kind, set[str]] = {"exchange": set(), "queue": {names.lock(), names.verify_queue()}}
-        if levels.are_wanted:
-            own["exchange"] |= {names.exit(), names.unrouted_exchange()}
-            own["queue"] |= {names.unrouted_queue(), *([names.cancellations()] if can_cancel else [])}
-        steps = range(levels.ladder.steps if levels.ladder else 0)
-        shards = [part.name for level in levels for part in part_specs(level)]
-        for wait in (*(level.name for level in levels), *shards, *map(rung_name, steps)):
-            own["exchange"].add(names.entrance(wait))
-            own["queue"].add(names.delay_queue(wait))
-        own["exchange"] |= {names.spread(level.name) for level in levels if level.wait.shards > 1}
-        own["exchange"] |= {names.entrance(ANY), *map(names.gate, steps)} if steps else set()
+        steps = levels.ladder.steps if levels.ladder else 0
+        own = own_names(names, levels, steps=steps, has_delays=levels.are_wanted, can_cancel=can_cancel)
         for kind, reserved in own.items():
             for name in sorted(reserved & self._listed[kind].keys()):
                 fix = "remove it: it is declared by itself; or set another prefix"
@@ -92,7 +83,7 @@ def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> Exchange
     fields = reader.fields(node, what, EXCHANGE_KEYS)
     existing = _existing(reader, fields, what)
     kind = reader.choice(fields["type"], f"type of {what}", EXCHANGE_TYPES) if "type" in fields else None
-    alternate = reader.name(fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
+    alternate = _read_alternate(reader, fields["alternate"], f"alternate of {what}") if "alternate" in fields else None
     return ExchangeSpec(
         name,
         kind or (None if existing else "topic"),
@@ -104,6 +95,12 @@ def _read_exchange(reader: Reader, name: str, key: Node, node: Node) -> Exchange
         arguments=_exchange_arguments(reader, fields["arguments"], what) if "arguments" in fields else (),
         line=reader.line_of(key),
     )
+
+
+def _read_alternate(reader: Reader, node: Node, what: str) -> str | None:
+    name = reader.text(node, what)
+    # It is named and no more, so that it may be one of RabbitMQ's own.
+    return name if name is not None and reader.check_object(node, what, name, may_be_predefined=True) else None
 
 
 def _read_queue(reader: Reader, name: str, key: Node, node: Node) -> QueueSpec:

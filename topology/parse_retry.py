@@ -17,6 +17,7 @@ from delayctl.topology.spec import (
     QueueSpec,
     RetrySpec,
     all_steps,
+    parking_circle,
 )
 from delayctl.topology.wording import quoted, shorten
 
@@ -44,7 +45,25 @@ SET_BY_RETRY = frozenset(
 def read_retries(reader: Reader, node: Node | None, scope: Scope) -> tuple[RetrySpec, ...]:
     """Read all retries; levels that they need and that are not there yet are added."""
     entries = reader.entries(node, "retry") if node else ()
-    return tuple(retry for entry in entries if (retry := _read_retry(reader, entry, scope)))
+    read = [(entry, retry) for entry in entries if (retry := _read_retry(reader, entry, scope))]
+    _check_circles(reader, read)
+    return tuple(retry for _, retry in read)
+
+
+def _check_circles(reader: Reader, read: list[tuple[Entry, RetrySpec]]) -> None:
+    """What fails in every queue of a circle would go round in it at full speed, for ever."""
+    parks: dict[str, str] = {}
+    for (name, _, node), retry in read:
+        parks[retry.queue] = retry.park
+        if retry.park != retry.queue and (circle := parking_circle(retry.queue, parks)):
+            message = f"retry of {quoted(name)} parks in a circle: {' → '.join(map(shorten, circle))}"
+            reader.problem(_park_node(node), message, fix="park in a queue without a retry, such as failed.dlq")
+
+
+def _park_node(retry: Node) -> Node:
+    """Where a retry says where it parks."""
+    pairs = retry.pairs if isinstance(retry, MapNode) else ()
+    return next((value for key, value in pairs if isinstance(key, ScalarNode) and key.text == "park"), retry)
 
 
 def _read_retry(reader: Reader, entry: Entry, scope: Scope) -> RetrySpec | None:

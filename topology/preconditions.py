@@ -1,21 +1,28 @@
 """What has to hold before anything is applied, and that no change of ours brings about."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from delayctl.topology.changes import Comparison
+from delayctl.topology.compare import compare_policy
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import effective
 from delayctl.topology.model import CONSISTENT_HASH, ENABLE_CONSISTENT_HASH, Binding, Exchange, Level
 from delayctl.topology.names import ANY, Names
+from delayctl.topology.parse_routes import PATTERN_WORDS
 from delayctl.topology.plan import Refusal
 from delayctl.topology.version import DELAYED_RETRY_SINCE, has_delayed_retry, version_text
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import plural, shorten
+
+_ALL_AT_ONE_LEVEL = ", and let all its routes wait at one level: each of them takes every message then"
 
 
 def unmet(both: Comparison, *, on_ladder: int) -> Iterator[Refusal]:
     """What does not hold; so many messages are on their way through a ladder."""
     if tuple(both.asked):
         yield from _existing_that_is_not(both)  # To those who remove all, it does not matter.
+    yield from _routes_that_its_type_does_not_know(both)
+    yield from _policies_of_others(both)
     yield from _another_ladder(both, on_ladder)
     yield from _retries_that_would_not_wait(both)
     yield from _types_that_no_plugin_brings(both)
@@ -33,6 +40,57 @@ def _existing_that_is_not(both: Comparison) -> Iterator[Refusal]:
         if reference.type and kind != reference.type:
             reason = f"is marked existing with type {reference.type}, but is of type {kind}"
             yield Refusal(subject, reason, f"write type: {kind}", blocking=True)
+
+
+def _routes_that_its_type_does_not_know(both: Comparison) -> Iterator[Refusal]:
+    """Where the file leaves a type to the broker, only the broker knows whether its routes take what they say."""
+    untyped = {one.name for one in both.desired.existing if one.kind == "exchange" and one.type is None}
+    untyped &= both.live.exchanges.keys()
+    ways: dict[str, list[Binding]] = defaultdict(list)
+    for binding in both.desired.bindings if untyped else ():
+        if binding.source in untyped:
+            ways[binding.source].append(binding)
+    for name, bindings in sorted(ways.items()):
+        kind = both.live.exchanges[name].type
+        if found := next(filter(None, (_not_looked_at(kind, binding) for binding in bindings)), None):
+            fix = found[1] + (_ALL_AT_ONE_LEVEL if kind == "fanout" and _part(bindings, both) else "")
+            yield Refusal(f"exchange {name}", f"is of type {kind}, {found[0]}", fix, blocking=True)
+
+
+def _part(ways: list[Binding], both: Comparison) -> bool:
+    """Say whether some ways lead into a delay, and others elsewhere."""
+    ends = {way.destination for way in ways}
+    return len(ends) > 1 and not ends.isdisjoint(both.desired.entrances)
+
+
+def _not_looked_at(kind: str, way: Binding) -> tuple[str, str] | None:
+    """What of a route an exchange of this type does not look at, and what to write instead."""
+    if way.arguments:
+        reason = "which does not look at headers"
+        return (reason, "route by key, or from a headers exchange") if kind in ("fanout", "direct", "topic") else None
+    every = "which does not look at keys: a route by key would take every message"
+    match kind:
+        case "fanout" if way.key:
+            return every, "write type: fanout there"
+        case "headers" if way.key:
+            return every, "write type: headers there, and headers: {NAME: VALUE} in its routes"
+        case "direct" if not PATTERN_WORDS.isdisjoint(way.key.split(".")):
+            reason = f"which knows no patterns: nothing would come by {shorten(way.key)}"
+            return reason, "write the keys out, or route from a topic exchange"
+        case _:
+            return None
+
+
+def _policies_of_others(both: Comparison) -> Iterator[Refusal]:
+    """A policy is known by its name alone: to set ours would be to overwrite theirs."""
+    found = {policy.name: policy for policy in both.live.policies}
+    for policy in both.desired.policies:
+        if policy in both.owned or policy.name in both.insisted or policy.name not in found:
+            continue
+        if differences := compare_policy(policy, found[policy.name]):
+            reason = "exists with other settings, and delayctl did not make it"
+            fix = f"rename or remove it, or overwrite it with --accept-loss {policy.name}"
+            yield Refusal(f"policy {policy.name}", reason, fix, differences, blocking=True)
 
 
 def _another_ladder(both: Comparison, on_ladder: int) -> Iterator[Refusal]:

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.errors import InvalidTopology, Location, Problem
-from delayctl.topology.names import MAX_NAME_BYTES
+from delayctl.topology.names import DOT_SEGMENTS, MAX_NAME_BYTES
 from delayctl.topology.rate import Rate
 from delayctl.topology.render import Rendered
 from delayctl.topology.source import ListNode, MapNode, Node, ScalarNode
@@ -97,6 +97,11 @@ class Reader:
             return None
         return node.value if self._fits(node, what, node.value) else None
 
+    def host(self, node: Node, what: str) -> str | None:
+        """The name of a virtual host."""
+        text = self.label(node, what)
+        return text if text is not None and self._is_no_step(node, what, text) else None
+
     def label(self, node: Node, what: str) -> str | None:
         """A text without control characters."""
         text = self.text(node, what)
@@ -118,6 +123,17 @@ class Reader:
         else:
             return self._is_clean(node, what, text) and self._fits(node, what, text)
         return False
+
+    def check_object(self, node: Node, what: str, text: str, *, may_be_predefined: bool = False) -> bool:
+        """The same as `check_name`, of what the management API is asked about by its name."""
+        is_fine = self.check_name(node, what, text, may_be_predefined=may_be_predefined)
+        return self._is_no_step(node, what, text) and is_fine
+
+    def _is_no_step(self, node: Node, what: str, text: str) -> bool:
+        if text in DOT_SEGMENTS:
+            message = f"{what} {quoted(text)} is a name that the broker's management API takes for a step in a path"
+            self.problem(node, message, fix="choose another name")
+        return text not in DOT_SEGMENTS
 
     def _is_clean(self, node: Node, what: str, text: str) -> bool:
         control = _CONTROL.search(text)

@@ -9,7 +9,7 @@ from delayctl.topology.live import Live
 from delayctl.topology.model import CONSISTENT_HASH, Binding, Kind, Topology, binding_order, sorted_bindings
 from delayctl.topology.moves import Move, Settle, Toggle, Way, side_in_force
 from delayctl.topology.names import Names
-from delayctl.topology.plan import Change, Create, Delete, resource_of
+from delayctl.topology.plan import Change, Create, Delete, Refusal, resource_of
 from delayctl.topology.routing import PREDEFINED
 
 _FIRST = 0  # Before every stage: what is compared and planned is the broker without a toggle.
@@ -153,7 +153,7 @@ def settled(live: Live, prefix: str) -> tuple[Live, tuple[Settle, ...]]:
     """The broker as it is once the toggle of an interrupted run is gone, and how it goes."""
     toggle = Toggle.of(prefix)
     names = frozenset(toggle.exchanges)
-    if names.isdisjoint(live.exchanges):
+    if names.isdisjoint(live.exchanges) or not _was_left_behind(toggle, live):
         return live, ()
     settle = _settle(toggle, live)
     bindings = (b for b in live.bindings if b.source not in names and b.destination not in names)
@@ -162,6 +162,27 @@ def settled(live: Live, prefix: str) -> tuple[Live, tuple[Settle, ...]]:
         exchanges={name: exchange for name, exchange in live.exchanges.items() if name not in names},
         bindings=frozenset(bindings).union(settle.keep),
     ), (settle,)
+
+
+def _was_left_behind(toggle: Toggle, live: Live) -> bool:
+    """Say whether what is there of a toggle is ours: just as we make it, after a run that left a record."""
+    front, *_ = toggle.exchanges
+    there = [made for made in toggle.as_made if made.name in live.exchanges]
+    if live.record is None or any(live.exchanges[made.name] != made for made in there):
+        return False
+    # Its sides have no shape of their own, but nothing leads into them while there is no front.
+    return front in live.exchanges or not any(
+        binding.destination == made.name for made in there for binding in live.bindings_at("exchange", made.name)
+    )
+
+
+def names_taken(changes: Iterable[Change], live: Live) -> Iterator[Refusal]:
+    """What others call by a name that a move needs; where that was left behind by us, it is settled first."""
+    toggle = next((change.toggle for change in changes if isinstance(change, Move)), None)
+    for name in toggle.exchanges if toggle else ():
+        if name in live.exchanges:
+            reason = "is in the way: delayctl makes one of this name while ways change, and did not make this one"
+            yield Refusal(f"exchange {name}", reason, "remove it, or give it another name", blocking=True)
 
 
 def _settle(toggle: Toggle, live: Live) -> Settle:

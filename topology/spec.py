@@ -1,5 +1,6 @@
 """The file as a value: what a user wrote, checked and with every default filled in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -128,6 +129,15 @@ class RetrySpec:
     park: str
     by_broker: BrokerWaits | None = None
     line: int = field(default=1, compare=False, repr=False)
+
+
+def parking_circle(queue: str, parks: Mapping[str, str]) -> tuple[str, ...]:
+    """The queues by which what fails every time comes back to this one, by where each of them parks; none where it does not."""
+    passed, following = {queue: None}, parks.get(queue)
+    while following is not None and following not in passed:
+        passed[following] = None
+        following = parks.get(following)
+    return (*passed, queue) if following == queue else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from delayctl.topology.model import (
     QueueType,
     freeze_arguments,
 )
-from delayctl.topology.names import MAX_NAME_BYTES
+from delayctl.topology.names import DOT_SEGMENTS, MAX_NAME_BYTES
 from delayctl.topology.parse_routes import PATTERN_WORDS, X_MATCHES
 from delayctl.topology.reader import MAX_INTEGER
 from delayctl.topology.wording import quoted
@@ -33,6 +33,13 @@ def name_obstacle(name: str, *, may_be_predefined: bool = False) -> str | None:
     return _text_obstacle(name)
 
 
+def object_obstacle(name: str, *, may_be_predefined: bool = False) -> str | None:
+    """Why no object of this name can stand in the file, if none can."""
+    if name in DOT_SEGMENTS:
+        return "the broker's management API takes its name for a step in a path"
+    return name_obstacle(name, may_be_predefined=may_be_predefined)
+
+
 def exchange_type(exchange: Exchange) -> str | None:
     """The type as the file writes it; None where it knows no such type."""
     return exchange.type if exchange.type in EXCHANGE_TYPES else None
@@ -47,7 +54,7 @@ def exchange_obstacle(exchange: Exchange) -> str | None:
     """Why an exchange can't be written as it is, if it can't."""
     if exchange_type(exchange) is None:
         return f"the file knows no exchanges of type {exchange.type}"
-    if exchange.alternate is not None and name_obstacle(exchange.alternate):
+    if exchange.alternate is not None and object_obstacle(exchange.alternate, may_be_predefined=True):
         return f"its alternate exchange is {quoted(exchange.alternate)}"
     if ALTERNATE_EXCHANGE in dict(exchange.extra):
         return "its alternate exchange is not a name"

@@ -6,7 +6,7 @@ from delayctl.topology.arguments import is_number_argument
 from delayctl.topology.duration import MAX_TTL_MS, Duration
 from delayctl.topology.ladder import DEFAULT_STEPS, most_steps
 from delayctl.topology.model import EXCHANGE_TYPES, OVERFLOWS, QUEUE_TYPES, Arguments, Kind, freeze_arguments
-from delayctl.topology.names import ANY, MAX_NAME_BYTES, Names, rung_name
+from delayctl.topology.names import ANY, DOT_SEGMENTS, MAX_NAME_BYTES, Names, rung_name
 from delayctl.topology.parse_retry import SET_BY_RETRY
 from delayctl.topology.parse_routes import X_MATCHES
 from delayctl.topology.rate import Rate
@@ -29,6 +29,7 @@ from delayctl.topology.spec import (
     Target,
     WaitSpec,
     all_steps,
+    parking_circle,
 )
 from hypothesis import strategies as st
 
@@ -117,7 +118,7 @@ def fits(text: str, most: int = MAX_NAME_BYTES) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    return bool(text) and not text.startswith("amq.") and fits(text)
+    return bool(text) and not text.startswith("amq.") and text not in DOT_SEGMENTS and fits(text)
 
 
 _clean = st.characters(exclude_categories=["Cs", "Cc"])
@@ -280,7 +281,9 @@ def retries(
     able = [queue for queue in queues if _is_a_key(Names(prefix).retry_key(queue.name))]
     parks = [queue.name for queue in queues if _is_a_key(Names(prefix).park_key(queue.name))]
     retried = draw(st.lists(st.sampled_from(able), max_size=2, unique=True)) if able and len(parks) > 1 else []
-    return tuple(draw(_retries_of(queue, levels, parks)) for queue in retried)
+    drawn = [draw(_retries_of(queue, levels, parks)) for queue in retried]
+    ends = {retry.queue: retry.park for retry in drawn}
+    return tuple(retry for retry in drawn if not parking_circle(retry.queue, ends))
 
 
 def _is_a_key(key: str) -> bool:

@@ -76,6 +76,13 @@ def test_enough_is_enough() -> None:
     assert onward.properties.headers["delay-attempt"] == 2
 
 
+def test_a_parking_queue_with_a_retry_counts_anew() -> None:
+    """With the old count it would give up at its first failure."""
+    onward = forward(message({"delay-attempt": 2}), Retry(), Plan(LEVELS, replace(PARKING, is_retried=True)), 7)
+
+    assert sorted(onward.properties.headers or {}) == [HISTORY, "delay-origin", REASON, FAILED_IN]
+
+
 @pytest.mark.parametrize(
     ("outcome", "level", "reason"),
     [

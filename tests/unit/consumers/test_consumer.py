@@ -10,7 +10,7 @@ from delayctl.consumers import DelayConsumer, Message
 from delayctl.consumers.cancelled import Cancellation, encode
 from delayctl.publishers.connection import ClosedByBroker, Connection
 from delayctl.testing import SimulatedBroker
-from delayctl.topology.errors import BrokerError, NotPermitted, Refused
+from delayctl.topology.errors import BrokerError, DelayctlError, NotPermitted, Refused
 from delayctl.topology.parse import read_spec
 
 from testbed.wait import until
@@ -122,3 +122,41 @@ def test_who_may_not_consume_is_told_so(
             consumer.run()
 
     assert getattr(caught.value, "code", 403) == code
+
+
+RETRIED_TWICE = read_spec(
+    "version: 1\ndelay: {levels: [10s]}\nqueues: {last: {}}\nretry:\n"
+    "  work: {levels: [10s], max: 2, park: later}\n  later: {levels: [10s], max: 3, park: last}\n",
+    {},
+    file="topology.yaml",
+)
+
+
+def test_a_parking_queue_has_all_of_its_own_retries() -> None:
+    """What was tried before in another queue is no attempt of its own."""
+    seen: list[tuple[str, int]] = []
+
+    def fail(message: Message) -> None:
+        seen.append((message.queue, message.attempt))
+        raise ConnectionError("no luck")
+
+    with SimulatedBroker(RETRIED_TWICE) as broker:
+        broker.consumer({"work": fail, "later": fail})
+        broker.publish("order", key="work", exchange="")
+        broker.advance("2m")
+
+    assert seen == [*(("work", attempt) for attempt in range(3)), *(("later", attempt) for attempt in range(4))]
+
+
+def test_queues_that_park_in_a_circle_are_refused() -> None:
+    """Where a program says so beside the file, before anything is consumed."""
+    consumer = DelayConsumer("amqp://127.0.0.1:1", topology=RETRIED_TWICE)
+    consumer.handle("later", print, park="work")
+
+    with pytest.raises(DelayctlError) as raised:
+        consumer.run()
+
+    assert str(raised.value) == (
+        "Error: queue 'later' parks in a circle: later → work → later\n"
+        "  fix: park in a queue without a retry, in the file or in handle(park=…)"
+    )

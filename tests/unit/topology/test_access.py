@@ -318,3 +318,15 @@ class TestTls:
 def test_a_name_becomes_a_part_of_a_path(name: str, part: str) -> None:
     """A slash is no exception."""
     assert quoted(name) == part
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_is_a_step_in_a_path_is_refused(name: str) -> None:
+    """The broker would answer for another place, and say so to nobody."""
+    with pytest.raises(DelayctlError) as raised:
+        quoted(name)
+
+    assert str(raised.value) == (
+        f"Error: the broker's management API can't be asked about '{name}': it takes this name for a step in a path\n"
+        "  fix: use another name, and delete what has this one by a client of AMQP"
+    )

@@ -98,7 +98,7 @@ def test_a_fanout_exchange_has_one_route_without_key() -> None:
     ("odd", "reason"),
     [
         (Exchange("exit", "x-random"), "the file knows no exchanges of type x-random"),
-        (Exchange("exit", alternate="amq.fanout"), "its alternate exchange is 'amq.fanout'"),
+        (Exchange("exit", alternate=".."), "its alternate exchange is '..'"),
         (Exchange("exit", extra=(("alternate-exchange", 5),)), "its alternate exchange is not a name"),
         (Exchange("exit", extra=(("x-list", (1, 2)),)), "its argument x-list is a list or a table"),
         (Queue("work", Settings(type="stream")), "the file knows no queues of type stream"),
@@ -134,16 +134,31 @@ def test_what_the_file_cannot_say_is_marked_existing(odd: Exchange | Queue, reas
         ("topic", Binding("exit", "exchange", "amq.gone"), "exchange amq.gone can't be listed"),
         ("topic", Binding("exit", "queue", "amq.gen-1"), "queue amq.gen-1 can't be listed"),
         ("topic", Binding("exit", "queue", "two\nlines"), "queue two\nlines can't be listed"),
+        ("topic", Binding("exit", "queue", ".."), "queue .. can't be listed"),
+        ("topic", Binding("exit", "queue", "delay.verify.queue"), "queue delay.verify.queue can't be listed"),
     ],
 )
 def test_bindings_that_no_route_can_say_are_left_out(kind: str, binding: Binding, reason: str) -> None:
     """They stay on the broker as they are."""
-    live = host(Exchange("exit", kind), wait(), *map(Queue, ("work", "amq.gen-1", "two\nlines")), binding)
+    live = host(
+        Exchange("exit", kind),
+        wait(),
+        *map(Queue, ("work", "amq.gen-1", "two\nlines", "..", "delay.verify.queue")),
+        binding,
+    )
 
     notes = adopted(live).notes
 
     assert notes[-1].reason.startswith(reason)
     assert notes[-1].is_left_out
+    assert plan_of_file(live).is_empty
+
+
+def test_an_alternate_of_the_brokers_own_is_written_as_it_is() -> None:
+    """It is there on every broker, and not listed."""
+    live = host(Exchange("exit", alternate="amq.fanout"), Queue("work"), wait(), OUT)
+
+    assert adopted(live).spec.exchanges == (ExchangeSpec("exit", alternate="amq.fanout"),)
     assert plan_of_file(live).is_empty
 
 
@@ -291,8 +306,21 @@ def test_whatever_was_applied_comes_back(spec: Spec, everything: bool) -> None:
 
 
 _names = st.sampled_from(
-    ["a", "b", "delay.exchange", "delay.1m.queue", "delay.1m.exchange", "amq.gen-1", "amq.topic", "x\ny", *AWKWARD]
-)
+    [
+        "a",
+        "b",
+        "delay.exchange",
+        "delay.1m.queue",
+        "delay.1m.exchange",
+        "delay.1m.next.queue",
+        "delay.move.exchange",
+        "amq.gen-1",
+        "amq.topic",
+        "x\ny",
+        "..",
+        *AWKWARD,
+    ]
+)  # fmt: skip
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(AWKWARD)
 _values: st.SearchStrategy[Value] = _scalars | st.just((1, "a")) | st.just(Table((("a", 1),)))
 _words = st.sampled_from(
@@ -373,6 +401,19 @@ def test_retries_that_no_file_can_say_are_arguments(other: dict[str, Any]) -> No
     queue = live.queues["orders.queue"]
     odd = replace(queue, settings=replace(queue.settings, **other))
     live = replace(live, queues={**live.queues, "orders.queue": odd}, record=None)
+
+    assert adopted(live, prefix="p.").spec.retries == ()
+    assert plan_of_file(live, prefix="p.").is_empty
+
+
+def test_retries_that_park_in_a_circle_are_arguments() -> None:
+    """The file takes no circles, and an import has to describe what is there."""
+    there = replace(
+        BY_BROKER,
+        queues=(QueueSpec("orders.dlq", "quorum"), QueueSpec("orders.queue", "quorum")),
+        retries=(*BY_BROKER.retries, RetrySpec("orders.dlq", (), "orders.queue", WAITS)),
+    )
+    live = live_of(expand(there))
 
     assert adopted(live, prefix="p.").spec.retries == ()
     assert plan_of_file(live, prefix="p.").is_empty

@@ -10,12 +10,13 @@ from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, 
 from delayctl.topology.order import Stage
 from delayctl.topology.plan import Create, Difference, Refusal, Update, label
 from delayctl.topology.record import record_of
-from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec
+from delayctl.topology.spec import BrokerWaits, ExchangeSpec, QueueSpec, RetrySpec, RouteSpec
 
 from tests.support.examples import ORDERS_ROUTE, live_of, shop
 from tests.support.shop import (
     EXISTING,
     INTO_QUEUE,
+    LONGER,
     LOSES,
     SHOP,
     THEIR_BINDING,
@@ -27,6 +28,9 @@ from tests.support.shop import (
     with_exchange,
     with_queue,
 )
+
+EVERY_MESSAGE = "which does not look at keys: a route by key would take every message"
+BY_HEADER = replace(ORDERS_ROUTE, headers=(("country", "de"),))
 
 
 class TestPolicies:
@@ -47,6 +51,38 @@ class TestPolicies:
         assert diff(self.LONGER_POLICY_SHOP, live_of(self.POLICY_SHOP)).changes == (
             Update(before, after, (Difference("max-length", 10, 99),), Stage.PUT_POLICIES),
         )
+
+    def test_a_policy_of_others_is_not_overwritten(self) -> None:
+        """It may be about other queues altogether, and they would be without it."""
+        (ours,) = self.POLICY_SHOP.policies
+        live = Live("4.3.6", policies=(replace(ours, pattern="^their"),))
+
+        refusal = Refusal(
+            "policy delay.5m.policy",
+            "exists with other settings, and delayctl did not make it",
+            "rename or remove it, or overwrite it with --accept-loss delay.5m.policy",
+            (Difference("pattern", "^their", ours.pattern),),
+            blocking=True,
+        )
+        assert diff(self.POLICY_SHOP, live).refusals == (refusal,)
+        assert diff(self.POLICY_SHOP, live, accept_loss=["delay.5m.policy"]).refusals == ()
+
+    def test_a_policy_that_is_as_wanted_is_taken_over(self) -> None:
+        """Whoever made it."""
+        live = replace(live_of(self.POLICY_SHOP), record=None)
+
+        assert diff(self.POLICY_SHOP, live).is_empty
+
+    def test_the_way_round_a_queue_does_not_overwrite_theirs(self) -> None:
+        """The policy that would lead round is somebody else's until it is out of the way."""
+        theirs = Policy("delay.5m.next.policy", "^their", "exchanges", 0, ())
+        live = replace(live_of(SHOP, {"delay.5m.queue": 3}), policies=(theirs,))
+
+        plan = diff(LONGER, live)
+
+        assert [(refusal.subject, refusal.blocking) for refusal in plan.refusals] == [
+            ("policy delay.5m.next.policy", True)
+        ]
 
     def test_an_update_that_would_hasten_messages_is_refused(self) -> None:
         """The policy stays ours."""
@@ -169,6 +205,75 @@ class TestExisting:
         live = with_exchange(live_of(desired), Exchange("orders.exchange", "x-consistent-hash"))
 
         assert diff(desired, live).is_empty
+
+
+class TestAnyType:
+    """Of an existing exchange whose type the file leaves open, the broker knows what it looks at."""
+
+    UNTYPED = (ExchangeSpec("orders.exchange", None, existing=True),)
+
+    def planned(self, kind: str, *routes: RouteSpec) -> tuple[Refusal, ...]:
+        """What is refused where the exchange is of this type."""
+        desired = shop("1m 5m", exchanges=self.UNTYPED, routes=routes)
+        return diff(desired, with_exchange(live_of(desired), Exchange("orders.exchange", kind))).refusals
+
+    @pytest.mark.parametrize(
+        ("kind", "route", "reason", "fix"),
+        [
+            ("fanout", ORDERS_ROUTE, EVERY_MESSAGE, "write type: fanout there"),
+            (
+                "headers",
+                ORDERS_ROUTE,
+                EVERY_MESSAGE,
+                "write type: headers there, and headers: {NAME: VALUE} in its routes",
+            ),
+            (
+                "direct",
+                replace(ORDERS_ROUTE, keys=("order.#",)),
+                "which knows no patterns: nothing would come by order.#",
+                "write the keys out, or route from a topic exchange",
+            ),
+            ("topic", BY_HEADER, "which does not look at headers", "route by key, or from a headers exchange"),
+            ("fanout", BY_HEADER, "which does not look at headers", "route by key, or from a headers exchange"),
+        ],
+    )
+    def test_routes_that_it_does_not_look_at_block_everything(
+        self, kind: str, route: RouteSpec, reason: str, fix: str
+    ) -> None:
+        """Messages would come twice, by a wrong delay, or not at all."""
+        expected = Refusal("exchange orders.exchange", f"is of type {kind}, {reason}", fix, blocking=True)
+
+        assert self.planned(kind, route) == (expected,)
+
+    def test_several_routes_from_a_fanout_are_refused_together(self) -> None:
+        """With the type alone in the file each message would wait at both levels."""
+        short = replace(ORDERS_ROUTE, keys=("order.paid",), level="1m")
+
+        [refusal] = self.planned("fanout", ORDERS_ROUTE, short)
+
+        assert refusal.fix == (
+            "write type: fanout there, and let all its routes wait at one level: each of them takes every message then"
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "route"),
+        [
+            ("topic", replace(ORDERS_ROUTE, keys=("order.#",))),
+            ("direct", ORDERS_ROUTE),
+            ("headers", BY_HEADER),
+            ("fanout", replace(ORDERS_ROUTE, keys=("",))),
+            ("x-consistent-hash", replace(ORDERS_ROUTE, keys=("1",))),
+        ],
+    )
+    def test_routes_that_it_looks_at_are_fine(self, kind: str, route: RouteSpec) -> None:
+        """An empty key is what people give to an exchange that looks at none; of other types nothing is known."""
+        assert self.planned(kind, route) == ()
+
+    def test_the_fix_is_accepted(self) -> None:
+        """With its type in the file the same route leads from a fanout exchange."""
+        desired = shop("5m", exchanges=(ExchangeSpec("orders.exchange", "fanout", existing=True),))
+
+        assert diff(desired, live_of(desired)).is_empty
 
 
 class TestFanout:

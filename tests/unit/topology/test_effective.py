@@ -149,7 +149,14 @@ def test_of_equal_priorities_the_first_is_taken() -> None:
         ("quorum_queues", "quorum", True),
         ("classic_queues", "quorum", False),
         ("streams", "classic", False),
+        ("streams", "stream", True),
+        ("queues", "stream", True),
+        ("all", "stream", True),
+        ("quorum_queues", "stream", False),
+        ("all", "x-mqtt-qos0", True),
+        ("classic_queues", "x-mqtt-qos0", False),
         ("exchanges", "classic", False),
+        ("exchanges", "stream", False),
     ],
 )
 def test_a_policy_applies_to_kinds_of_objects(to: str, type: str | None, applies: bool) -> None:

@@ -67,8 +67,20 @@ class TestFingerprint:
             replace(live_of(SHOP), policies=(Policy("p", ".*", "queues", 0, ()),)),
             replace(live_of(SHOP), operator_policies=(Policy("p", ".*", "queues", 0, ()),)),
             replace(live_of(SHOP), record=None),
+            replace(live_of(SHOP), version="3.10.8"),
         ],
-        ids=["queue", "exchange", "argument", "type", "theirs", "binding", "policy", "operator policy", "record"],
+        ids=[
+            "queue",
+            "exchange",
+            "argument",
+            "type",
+            "theirs",
+            "binding",
+            "policy",
+            "operator policy",
+            "record",
+            "version",
+        ],
     )
     def test_all_that_a_plan_was_made_from_counts(self, live: Live) -> None:
         """Any change of it makes the plan stale."""

@@ -12,7 +12,7 @@ from delayctl.topology.live import Backlog, Live
 from delayctl.topology.model import Binding, Exchange, Queue, Topology
 from delayctl.topology.moves import Move
 from delayctl.topology.names import Names
-from delayctl.topology.plan import title
+from delayctl.topology.plan import Refusal, title
 from delayctl.topology.plan_file import dump_plan, load_plan
 from delayctl.topology.record import Record
 from delayctl.topology.routing import Message, Network, route
@@ -311,3 +311,58 @@ def test_a_saved_plan_holds_moves() -> None:
     """It is carried out as it was made."""
     plan = diff(site(DELAYED), their_broker())
     assert load_plan(dump_plan(plan), file="plan") == plan
+
+
+FRONT, BEFORE, AFTER = Names("").toggle()
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        Exchange(FRONT),
+        Exchange(FRONT, "fanout"),
+        Exchange(FRONT, "fanout", alternate=AFTER, durable=False),
+        Exchange(BEFORE, "fanout", alternate="their.exchange"),
+        Exchange(AFTER, "headers"),
+    ],
+)
+def test_an_exchange_of_others_that_is_called_like_a_toggle_stays(theirs: Exchange) -> None:
+    """A name is no proof: it is not as it is made here."""
+    broker = MemoryBroker.holding(live_of(shop()))
+    broker.exchanges[theirs.name] = theirs
+
+    assert apply(broker, shop()) == []
+    assert apply(broker, empty_topology("")) != []
+    assert broker.exchanges == {theirs.name: theirs}
+
+
+def test_what_was_there_before_the_first_apply_was_not_left_behind() -> None:
+    """Without a record nothing was ever begun, whatever its shape."""
+    theirs = Exchange(FRONT, "fanout", alternate=AFTER)
+    broker = MemoryBroker(exchanges={FRONT: theirs})
+
+    apply(broker, shop())
+
+    assert broker.exchanges[FRONT] == theirs
+
+
+def test_a_side_that_others_lead_into_is_theirs() -> None:
+    """Ours is reached through the front alone."""
+    broker = MemoryBroker.holding(live_of(shop()))
+    broker.exchanges[AFTER] = Exchange(AFTER, "fanout")
+    broker.bindings.add(Binding("orders.exchange", "exchange", AFTER, "their.key"))
+
+    assert apply(broker, shop()) == []
+
+
+def test_ways_are_not_changed_where_the_name_is_taken() -> None:
+    """Nothing is applied, since the move would fail half-way."""
+    broker = MemoryBroker.holding(their_broker())
+    apply(broker, site())
+    broker.exchanges[FRONT] = Exchange(FRONT)
+
+    plan = diff(site(DELAYED), broker.live())
+
+    reason = "is in the way: delayctl makes one of this name while ways change, and did not make this one"
+    fix = "remove it, or give it another name"
+    assert plan.refusals == (Refusal("exchange delay.move.exchange", reason, fix, blocking=True),)
