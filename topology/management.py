@@ -37,7 +37,8 @@ from urllib3.exceptions import (
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _LISTED = ("bindings", "exchanges", "operator-policies", "policies", "queues")
 _SWITCH_ON = "switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
-_START = f"start the broker, or correct --url or DELAYCTL_URL; if it runs, {_SWITCH_ON}"
+IF_IT_RUNS = "start the broker, or correct --url or DELAYCTL_URL; if it runs, "
+_START = IF_IT_RUNS + _SWITCH_ON
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 

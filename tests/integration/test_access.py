@@ -16,6 +16,11 @@ from tests.support.rabbit import Rabbit
 from tests.support.tls_proxy import TlsProxy
 
 FILE = "version: 1\ndelay: {levels: [1m]}\nroutes: [{key: a, delay: 1m, to: a.queue}]\n"
+TWO_LEVELS = """version: 1
+delay: {{levels: [1m, 2m]}}
+exchanges: {{orders.exchange: {{}}}}
+routes: [{{from: orders.exchange, key: a, delay: {level}, to: a.queue}}]
+"""
 SECRET = "s3cret-pa55"
 
 
@@ -170,34 +175,81 @@ def test_a_policymaker_needs_no_administrator(rabbit: Rabbit, user: str, file: s
 
 
 def test_a_user_without_management_applies_over_amqp(rabbit: Rabbit, user: str, file: str) -> None:
-    """Without the management tag apply works over AMQP alone and says what it can't see; plan says what is missing."""
+    """Without the management tag a first apply works over AMQP alone and says what it can't see; plan says what is missing."""
     rabbit.api("PUT", f"users/{user}", {"password": SECRET, "tags": ""})
 
     applied = as_user(rabbit, user, "apply", file, "--yes")
+    again = as_user(rabbit, user, "apply", file, "--yes")
     planned = as_user(rabbit, user, "plan", file)
 
-    assert applied.code == 0
+    assert (applied.code, again.code) == (0, 1)
     assert f"Warning: user '{user}' may not use the management API" in applied.err
     assert "can't be seen; nothing is removed" in applied.err
+    assert f"what has to be removed, such as the old way of a route that moved: user '{user}' may not use" in again.err
     assert planned.code == 1
+    assert "rabbitmqctl set_user_tags" in again.err
     assert "rabbitmqctl set_user_tags" in planned.err
     assert rabbit.queue("delay.1m.queue")["arguments"]["x-message-ttl"] == 60_000
 
 
+def without_management(rabbit: Rabbit) -> tuple[str, ...]:
+    """The options that lead to a broker whose management plugin is off."""
+    return ("--url", rabbit.broker.url, "--vhost", rabbit.vhost, "--management-url", f"http://127.0.0.1:{free_port()}")
+
+
 def test_the_management_plugin_is_off(rabbit: Rabbit, file: str) -> None:
-    """Without the management API plan explains itself, and apply goes on over AMQP."""
-    nowhere = f"http://127.0.0.1:{free_port()}"
-    address = ("--url", rabbit.broker.url, "--management-url", nowhere, "--vhost", rabbit.vhost)
+    """Without the management API plan explains itself, and a first apply goes on over AMQP."""
+    address = without_management(rabbit)
 
     planned = delayctl("plan", file, *address)
     applied = delayctl("apply", file, "--yes", *address)
-    again = delayctl("apply", file, "--yes", *address)
 
     assert planned.code == 1
-    assert f"Error: no management API listens at {nowhere}/api" in planned.err
+    assert f"Error: no management API listens at {address[-1]}/api" in planned.err
     assert "rabbitmq-plugins enable rabbitmq_management" in planned.err
-    assert (applied.code, again.code) == (0, 0)
+    assert applied.code == 0
+    assert "come twice" not in applied.err
     assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0
+
+
+def test_what_was_applied_is_not_applied_again_without_seeing_it(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A route that moved would get its new way beside the old one: apply refuses before anything is done."""
+    rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="1m")), "--yes")
+    before, address = rabbit.definitions(), without_management(rabbit)
+
+    ran = delayctl("apply", topology.write(TWO_LEVELS.format(level="2m")), "--yes", *address)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "Error: without the management API apply can't see what has to be removed, such as the old way of a route that moved:"
+        f" no management API listens at {address[-1]}/api\n"
+        f"  at virtual host '{rabbit.vhost}', where exchange delay.exchange shows that it was applied before\n"
+        "  fix: switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url,"
+        " or where additions alone are wanted apply without it: delayctl apply --no-management\n"
+    )
+    assert rabbit.definitions() == before
+
+
+def test_routes_without_a_delay_are_not_applied_again_without_seeing_them(
+    rabbit: Rabbit, topology: TopologyFile
+) -> None:
+    """There is no exit that tells; anything that the file declares does."""
+    file = topology.write("version: 1\ndelay: none\nexchanges: {o: {}}\nroutes: [{from: o, key: k, to: q}]\n")
+    address = without_management(rabbit)
+
+    codes = [delayctl("apply", file, "--yes", *address).code for _ in range(2)]
+
+    assert codes == [0, 1]
+
+
+def test_additions_alone_are_made_for_whoever_wants_them(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """It is said that a route that moved keeps its old way."""
+    rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="1m")), "--yes")
+
+    ran = rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="2m")), "--yes", "--no-management")
+
+    assert ran.code == 0
+    assert "A route that moved keeps its old way too: its messages come twice." in ran.err
 
 
 def test_a_conflict_over_amqp_alone_is_a_readable_difference(rabbit: Rabbit, file: str) -> None:
