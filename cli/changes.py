@@ -30,6 +30,7 @@ from delayctl.topology.expand import expand
 from delayctl.topology.findings import Finding
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
+from delayctl.topology.wording import command
 
 _WITHOUT_MANAGEMENT = "or where additions alone are wanted apply without it: delayctl apply --no-management"
 _BLIND = "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed."
@@ -84,7 +85,7 @@ def _shown_plan(made: Plan, source: str, version: str, output: str, findings: tu
 
 def _save(made: Plan, out: str) -> None:
     write_file(out, dump_plan(made), what="the plan")
-    click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
+    click.echo(f"Saved to {out}. Apply it with: {command('delayctl', 'apply', '--plan', out)}", err=True)
 
 
 _apply_options = (

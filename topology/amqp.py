@@ -14,7 +14,7 @@ from delayctl.topology.arguments import exchange_arguments, queue_arguments
 from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermitted, Refused, Unreachable, VhostMissing
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
-from delayctl.topology.wording import as_text
+from delayctl.topology.wording import as_text, command
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.adapters.utils.connection_workflow import AMQPConnectorException
 
@@ -215,7 +215,7 @@ def _translated(error: Exception, access: Access) -> BrokerError:
     if code == 403:
         return NotPermitted(
             f"user '{user}' is not permitted: {_readable(text)}",
-            fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+            fix=f"let an administrator grant it: {_grant(vhost, user)}",
         )
     if isinstance(cause, pika.exceptions.ChannelClosedByBroker) or code == NOT_IMPLEMENTED:
         if difference := conflict(text):
@@ -249,12 +249,16 @@ def vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
     if "not found" in text:
         return VhostMissing(
             f"there is no virtual host '{vhost}'",
-            fix=f"create it (rabbitmqctl add_vhost {vhost}), or name another with vhost: in the file or --vhost",
+            fix=f"create it ({command('rabbitmqctl', 'add_vhost', vhost)}), or name another with vhost: in the file or --vhost",
         )
     return NotPermitted(
         f"user '{user}' has no access to virtual host '{vhost}'",
-        fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+        fix=f"let an administrator grant it: {_grant(vhost, user)}",
     )
+
+
+def _grant(vhost: str, user: str) -> str:
+    return command("rabbitmqctl", "set_permissions", "-p", vhost, user, "CONFIGURE", "WRITE", "READ")
 
 
 def unreachable(cause: BaseException, access: Access) -> Unreachable:

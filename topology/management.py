@@ -24,6 +24,7 @@ from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_de
 from delayctl.topology.model import Binding, Policy, Queue, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
+from delayctl.topology.wording import command
 from urllib3.exceptions import (
     HTTPError,
     MaxRetryError,
@@ -194,9 +195,7 @@ class Management:
         except (KeyError, TypeError, ValueError) as error:
             raise RecordUnreadable(
                 f"the record '{name}' on the broker can't be read ({type(error).__name__}: {error})",
-                fix="use the delayctl version that wrote it, or remove it: rabbitmqctl clear_global_parameter '"
-                + name
-                + "'",
+                fix=f"use the delayctl version that wrote it, or remove it: {command('rabbitmqctl', 'clear_global_parameter', name)}",
             ) from error
 
     def write_record(self, prefix: str, record: Record) -> None:
@@ -266,7 +265,8 @@ class Management:
         raise self._refusal(status, reason)
 
     def _no_vhost(self) -> VhostMissing:
-        fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
+        create = command("rabbitmqctl", "add_vhost", self._vhost)
+        fix = f"create it ({create}), or name another with vhost: in the file or --vhost"
         return VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
 
     def _refusal(self, status: int, reason: str) -> BrokerError:
@@ -281,7 +281,9 @@ class Management:
             )
         if status in (401, 403) and "virtual host" in reason:
             what = f"user '{self._user}' has no access to virtual host '{self._vhost}'"
-            grant = f"rabbitmqctl set_permissions -p {self._vhost} {self._user} CONFIGURE WRITE READ"
+            grant = command(
+                "rabbitmqctl", "set_permissions", "-p", self._vhost, self._user, "CONFIGURE", "WRITE", "READ"
+            )
             return NotPermitted(what, fix=f"let an administrator grant it: {grant}")
         if status in (401, 403):
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)

@@ -6,7 +6,7 @@ import ssl
 import pika.exceptions as pe
 import pytest
 from delayctl.topology.access import Access, Tls, access_from
-from delayctl.topology.amqp import AmqpSession, conflict, parameters
+from delayctl.topology.amqp import AmqpSession, conflict, parameters, vhost_trouble
 from delayctl.topology.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -180,6 +180,20 @@ class TestConnections:
 
         assert isinstance(found, NotPermitted)
         assert found.what == "user 'ops' has no access to virtual host 'shop'"
+
+    @pytest.mark.parametrize(
+        ("text", "fix"),
+        [
+            ("vhost my shop not found", "create it (rabbitmqctl add_vhost 'my shop'), or name another"),
+            (
+                "access to vhost 'my shop' refused for user 'o p s'",
+                "let an administrator grant it: rabbitmqctl set_permissions -p 'my shop' 'o p s' CONFIGURE WRITE READ",
+            ),
+        ],
+    )
+    def test_names_with_blanks_can_be_typed_as_they_stand(self, text: str, fix: str) -> None:
+        """As one word each."""
+        assert (vhost_trouble(f"NOT_ALLOWED - {text}", "my shop", "o p s").fix or "").startswith(fix)
 
     @pytest.mark.parametrize(
         ("error", "what"),
