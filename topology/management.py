@@ -20,6 +20,7 @@ from delayctl.topology.errors import (
     Refused,
     VhostMissing,
 )
+from delayctl.topology.limits import queue_limit
 from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_definitions
 from delayctl.topology.model import Binding, Policy, Queue, thaw
 from delayctl.topology.names import Names
@@ -287,6 +288,8 @@ class Management:
             return NotPermitted(what, fix=f"let an administrator grant it: {grant}")
         if status in (401, 403):
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
+        if full := queue_limit(reason, self._vhost, status):
+            return full
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
 
     def _or_without(self, fix: str) -> str:

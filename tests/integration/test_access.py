@@ -139,6 +139,38 @@ def test_no_such_virtual_host(rabbit: Rabbit, file: str, command: tuple[str, ...
     assert "rabbitmqctl add_vhost no-such-vhost" in ran.err
 
 
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes", "--no-management"), ("pending",)])
+def test_a_virtual_host_with_a_limit_in_its_name_is_just_missing(
+    rabbit: Rabbit, file: str, command: tuple[str, ...]
+) -> None:
+    """No limit is spoken of where there is none."""
+    address = ("--url", rabbit.broker.url, "--management-url", rabbit.broker.management_url)
+    ran = delayctl(command[0], file, *command[1:], *address, "--vhost", "rate limit")
+
+    assert ran.code == 1
+    assert (
+        "Error: there is no virtual host 'rate limit'\n  fix: create it (rabbitmqctl add_vhost 'rate limit')" in ran.err
+    )
+
+
+@pytest.mark.parametrize("command", ["apply", "destroy"])
+def test_there_is_no_room_for_the_lock(rabbit: Rabbit, file: str, command: str) -> None:
+    """The lock is a queue, and the limit of queues is said to be in its way, with what raises it."""
+    rabbit.delayctl("apply", file, "--yes")
+    rabbit.api("PUT", "vhost-limits/{vhost}/max-queues", {"value": 3})
+
+    ran = rabbit.delayctl(command, file, "--yes")
+
+    limits = f"""rabbitmqctl set_vhost_limits -p {rabbit.vhost} '{{"max-queues": 4}}'"""
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-2:] == [
+        "Error: the lock of this topology can't be taken, it is a queue as long as delayctl works: cannot declare queue"
+        f" 'delay.lock.queue': queue limit in vhost '{rabbit.vhost}' (3) is reached",
+        "  fix: delete a queue that nobody needs, or let an administrator raise the limit by one at least:"
+        f" {limits}, with the other limits that this virtual host has",
+    ]
+
+
 def test_a_user_without_access_to_the_virtual_host(rabbit: Rabbit, user: str, file: str) -> None:
     """A user without any permission here is told to ask for it."""
     rabbit.api("DELETE", f"permissions/{{vhost}}/{user}")
