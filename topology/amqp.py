@@ -4,6 +4,7 @@ import ast
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
@@ -35,10 +36,14 @@ class Peeked:
 
 
 class AmqpSession:
-    """One connection and one channel; the channel is opened again after the broker closed it over an error."""
+    """One connection and one channel; the channel is opened again after the broker closed it over an error.
+
+    Threads may share it: they take turns.
+    """
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        self._turn = threading.RLock()
         self._connection: pika.BlockingConnection | None = None
         self._channel: BlockingChannel | None = None
 
@@ -48,6 +53,10 @@ class AmqpSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def open(self) -> None:
+        """Connect now; whatever is asked of a session connects it too."""
+        self._open()
 
     def close(self) -> None:
         """Close the connection; one that is gone already is as good as closed."""
@@ -127,7 +136,8 @@ class AmqpSession:
 
     def _call(self, action: Callable[[BlockingChannel], Result]) -> Result:
         try:
-            return action(self._open())
+            with self._turn:
+                return action(self._open())
         except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 

@@ -171,6 +171,20 @@ def test_there_is_no_room_for_the_lock(rabbit: Rabbit, file: str, command: str) 
     ]
 
 
+@pytest.mark.parametrize("limit", [2, 3])
+def test_a_limit_of_connections_slows_apply_down_and_no_more(
+    rabbit: Rabbit, topology: TopologyFile, limit: int
+) -> None:
+    """One connection for the lock and one to work on are enough, however many it would like to have."""
+    levels = ", ".join(f"{minutes}m" for minutes in range(1, 61))
+    rabbit.api("PUT", "vhost-limits/{vhost}/max-connections", {"value": limit})
+
+    ran = rabbit.delayctl("apply", topology.write(f"version: 1\ndelay: {{levels: [{levels}]}}\n"), "--yes")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "Applied: 184 added, 0 changed, 0 replaced, 0 deleted."
+
+
 def test_a_user_without_access_to_the_virtual_host(rabbit: Rabbit, user: str, file: str) -> None:
     """A user without any permission here is told to ask for it."""
     rabbit.api("DELETE", f"permissions/{{vhost}}/{user}")
