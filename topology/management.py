@@ -41,6 +41,7 @@ _LISTED = ("bindings", "exchanges", "operator-policies", "policies", "queues")
 _SWITCH_ON = "switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
 IF_IT_RUNS = "start the broker, or correct --url or DELAYCTL_URL; if it runs, "
 _START = IF_IT_RUNS + _SWITCH_ON
+_BEFORE_API = "correct --management-url: it names what stands before /api, such as http://localhost:15672"
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 
@@ -139,9 +140,11 @@ class Management:
     def has_queue(self, name: str) -> bool:
         """Say whether the broker behind the management API knows a queue."""
         status, answer = self._request("GET", f"queues/{quoted(self._vhost)}/{quoted(name)}")
-        if status != 404:
-            self._check(status, answer)
-        return status != 404
+        if status == 404:
+            self._check_api()
+            return False
+        self._check(status, answer)
+        return True
 
     def running_nodes(self) -> tuple[str, ...]:
         """The nodes that run; none where the user may not know."""
@@ -217,6 +220,7 @@ class Management:
         status, answer = self._request("GET", path)
         # All that is in a virtual host can be listed, be it nothing: what is not found is the host itself.
         if status == 404 and path.partition("?")[0] in {f"{kind}/{self.vhost}" for kind in _LISTED}:
+            self._check_api()
             raise self._no_vhost()
         self._check(status, answer)
         return answer
@@ -260,10 +264,17 @@ class Management:
             return
         if not isinstance(answer, dict) or "error" not in answer:
             raise self._something_else()
+        if status == 404:
+            self._check_api()
         reason = str(answer.get("reason", ""))
         if "vhost_not_found" in reason:
             raise self._no_vhost()
         raise self._refusal(status, reason)
+
+    def _check_api(self) -> None:
+        """Raise ManagementUnavailable where even that is not found which every management API has."""
+        if self._request("GET", "overview")[0] == 404:
+            raise self._something_else()
 
     def _no_vhost(self) -> VhostMissing:
         create = command("rabbitmqctl", "add_vhost", self._vhost)
@@ -297,7 +308,7 @@ class Management:
 
     def _something_else(self) -> ManagementUnavailable:
         what = f"{self._base} answers, but not as RabbitMQ's management API does"
-        return ManagementUnavailable(what, fix=self._or_without("correct --management-url"))
+        return ManagementUnavailable(what, fix=self._or_without(_BEFORE_API))
 
     def _unavailable(self, error: HTTPError) -> ManagementUnavailable:
         cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error

@@ -366,6 +366,24 @@ def test_a_management_url_that_is_something_else(rabbit: Rabbit, file: str) -> N
     assert "not as RabbitMQ's management API does" in ran.err
 
 
+def test_a_management_url_with_api_at_its_end(rabbit: Rabbit, file: str) -> None:
+    """It leads to the same place."""
+    ran = delayctl("apply", file, "--yes", *rabbit.options, "--management-url", f"{rabbit.broker.management_url}/api/")
+
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes"), ("destroy", "--yes"), ("status",)])
+def test_a_management_url_with_a_path_too_many(rabbit: Rabbit, file: str, command: tuple[str, ...]) -> None:
+    """RabbitMQ finds nothing there, and that is not taken for a broker that lacks something."""
+    url = f"{rabbit.broker.management_url}/api/overview"
+    ran = delayctl(command[0], file, *command[1:], *rabbit.options, "--management-url", url)
+
+    assert ran.code == 1
+    assert "answers, but not as RabbitMQ's management API does" in ran.err
+    assert "fix: correct --management-url: it names what stands before /api" in ran.err
+
+
 class TestTls:
     """amqps:// and https://, verified by default."""
 
