@@ -30,8 +30,11 @@ from delayctl.topology.expand import expand
 from delayctl.topology.findings import Finding
 from delayctl.topology.plan import Plan
 from delayctl.topology.plan_file import dump_plan, load_plan
+from delayctl.topology.wording import command
 
-_WITHOUT_MANAGEMENT = "or apply without it: delayctl apply --no-management"
+_WITHOUT_MANAGEMENT = "or where additions alone are wanted apply without it: delayctl apply --no-management"
+_BLIND = "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed."
+_TWICE = "A route that moved keeps its old way too: its messages come twice. The management API would see that."
 _PLAN_ANEW = "make it anew: delayctl plan topology.yaml --out FILE"
 
 
@@ -82,7 +85,7 @@ def _shown_plan(made: Plan, source: str, version: str, output: str, findings: tu
 
 def _save(made: Plan, out: str) -> None:
     write_file(out, dump_plan(made), what="the plan")
-    click.echo(f"Saved to {out}. Apply it with: delayctl apply --plan {out}", err=True)
+    click.echo(f"Saved to {out}. Apply it with: {command('delayctl', 'apply', '--plan', out)}", err=True)
 
 
 _apply_options = (
@@ -151,11 +154,9 @@ def apply(topology: str | None, plan_file: str | None, no_management: bool, **op
     refuse_errors(findings, topology, is_text=is_text, what="nothing is applied")
     vhost = connection.vhost_for(spec)
     host = host_for(connection, vhost, use_management=not no_management, without=_WITHOUT_MANAGEMENT)
-    host = host if no_management else with_what_answers(host, spec.prefix)
+    host = host if no_management else with_what_answers(host, desired)
     if host.management is None:
-        click.echo(
-            "Over AMQP alone: drift, policies and what was applied before can't be seen; nothing is removed.", err=True
-        )
+        click.echo(f"{_BLIND}\n{_TWICE}" if no_management else _BLIND, err=True)
     return plan_and_carry_out(host, desired, topology, manner, findings)
 
 

@@ -9,16 +9,17 @@ from delayctl.cli.options import Connection
 from delayctl.topology.access import Access
 from delayctl.topology.diff import diff
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import DelayctlError, ManagementUnavailable, NotPermitted
+from delayctl.topology.errors import BrokerError, DelayctlError, ManagementUnavailable, NotPermitted
 from delayctl.topology.former import telltales
 from delayctl.topology.live import Live
 from delayctl.topology.lock import hold_lock
-from delayctl.topology.management import Management
-from delayctl.topology.model import Topology
+from delayctl.topology.management import IF_IT_RUNS, Management
+from delayctl.topology.model import Reference, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan
 from delayctl.topology.rabbit import RabbitBroker
 from delayctl.topology.survey import check_fresh, make_plan
+from delayctl.topology.wording import quoted, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +91,40 @@ def host_for(
     return Host(access, vhost, management)
 
 
-def with_what_answers(host: Host, prefix: str) -> Host:
-    """The host without its management API where that is off or closed to this user."""
+def with_what_answers(host: Host, desired: Topology) -> Host:
+    """The host without its management API where that is off or closed to this user, and there is nothing that apply had to see."""
     assert host.management is not None
     try:
-        host.management.read_record(prefix)
+        host.management.read_record(desired.prefix)
     except (ManagementUnavailable, NotPermitted) as error:
         if isinstance(error, ManagementUnavailable) and not error.is_off:
             raise
+        _refuse_blindness(host, desired, error)
         click.echo(f"Warning: {error.what}", err=True)
         return replace(host, management=None)
     return host
+
+
+def _refuse_blindness(host: Host, desired: Topology, error: BrokerError) -> None:
+    """Raise DelayctlError where an earlier apply may have left what this one has to remove."""
+    with host.broker() as broker:
+        found = next((sign for sign in _signs(desired) if broker.has(sign)), None)
+    if found is not None:
+        raise DelayctlError(
+            "without the management API apply can't see what has to be removed, such as the old way of a route that moved:"
+            f" {error.what}",
+            where=f"virtual host {quoted(host.vhost)}, where {found.kind} {shorten(found.name)} shows that it was applied before",
+            fix=(error.fix or "").removeprefix(IF_IT_RUNS),  # The broker has just answered: to start it is no advice.
+        )
+
+
+def _signs(desired: Topology) -> tuple[Reference, ...]:
+    """What tells that a topology was applied before: its exit, or where nothing waits, anything of it."""
+    exit = Reference("exchange", desired.exit)
+    if desired.waits:
+        return (exit,)
+    exchanges = (Reference("exchange", exchange.name) for exchange in desired.exchanges)
+    return (exit, *exchanges, *(Reference("queue", queue.name) for queue in desired.queues))
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Rights and what users have of them, as text or JSON. Pure."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,7 @@ from delayctl.topology.pattern import MAX_PATTERN_BYTES, fits
 from delayctl.topology.permissions import ADMINISTRATOR, VERBS, Lack, Rights, Surplus, tags_for
 from delayctl.topology.spec import GrantSpec, Role
 from delayctl.topology.topic_permissions import TopicLack
-from delayctl.topology.wording import plural, shorten
+from delayctl.topology.wording import command, plural, shorten
 
 _SHOWN_NAMES = 5
 _SHOWN_PATTERN = 160
@@ -81,12 +80,12 @@ def command_lines(entitled: Sequence[Entitled], vhost: str) -> Iterator[str]:
     yield "# For an administrator; what the user had in this virtual host is replaced."
     for one in entitled:
         words = ("rabbitmqctl", "set_permissions", "-p", vhost, one.shown_user)
-        yield shlex.join((*words, one.rights.configure, one.rights.write, one.rights.read))
+        yield command(*words, one.rights.configure, one.rights.write, one.rights.read)
     tagged = [one for one in entitled if tags_for(one.role)]
     if tagged:
         yield "# Tags are replaced too: name those that the user has beside the new one."
     for one in tagged:
-        yield shlex.join(("rabbitmqctl", "set_user_tags", one.shown_user, *tags_for(one.role)))
+        yield command("rabbitmqctl", "set_user_tags", one.shown_user, *tags_for(one.role))
 
 
 def length_warnings(entitled: Sequence[Entitled]) -> Iterator[str]:

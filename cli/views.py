@@ -24,7 +24,7 @@ from delayctl.topology.plan import (
     resource_of,
     title,
 )
-from delayctl.topology.wording import escaped_within, plural
+from delayctl.topology.wording import escaped_within, plural, visible
 
 _SYMBOLS: dict[type[Change], tuple[str, str]] = {
     Create: ("+", "green"),
@@ -42,14 +42,14 @@ def plan_text(plan: Plan, *, source: str, version: str) -> str:
     """A plan as people read it."""
     lines = [*_warning_lines(plan.warnings)]
     if plan.is_empty:
-        return "\n".join([*lines, f"No changes. The broker matches {source}."])
-    where = f"virtual host {plan.vhost}" + (f", RabbitMQ {version}" if version else "")
+        return "\n".join([*lines, f"No changes. The broker matches {visible(source)}."])
+    where = f"virtual host {visible(plan.vhost)}" + (f", RabbitMQ {version}" if version else "")
     body = [line for change in plan.changes for line in _change_lines(change)]
     body += [line for wait in plan.waits for line in _wait_lines(wait)]
-    body += [f"  {click.style('  -', fg='red')} {title(change)}  later" for change in plan.afterwards]
+    body += [f"  {click.style('  -', fg='red')} {visible(title(change))}  later" for change in plan.afterwards]
     refused = [line for refusal in plan.refusals for line in _refusal_lines(refusal)]
     blocked = ["", "Nothing is applied before this is mended."] if plan.is_blocked else []
-    return "\n".join([f"{source} → {where}", "", *body, *refused, "", *lines, plan_summary(plan), *blocked])
+    return "\n".join([f"{visible(source)} → {where}", "", *body, *refused, "", *lines, plan_summary(plan), *blocked])
 
 
 def _change_lines(change: Change) -> Iterator[str]:
@@ -60,13 +60,13 @@ def _change_lines(change: Change) -> Iterator[str]:
     words = [word for word in (_described(resource) if is_told else "", place) if word]
     described = f"  ({', '.join(words)})" if words else ""
     loss = "  and loses what it holds" if isinstance(change, Replace | Delete) and change.accept_loss else ""
-    yield f"  {click.style(f'{symbol:>3}', fg=colour)} {title(change)}{described}{loss}"
+    yield f"  {click.style(f'{symbol:>3}', fg=colour)} {visible(title(change))}{visible(described)}{loss}"
     if isinstance(change, Update | Replace):
         yield from _difference_lines(change.differences)
 
 
 def _wait_lines(wait: Wait) -> Iterator[str]:
-    yield f"  {click.style('  …', fg='yellow')} {wait}"
+    yield f"  {click.style('  …', fg='yellow')} {visible(str(wait))}"
     yield from _difference_lines(wait.differences)
 
 
@@ -77,7 +77,7 @@ def change_symbol(change: Change) -> str:
 
 def left_text(plan: Plan, *, source: str) -> str:
     """What an apply leaves to be done later."""
-    lines = [f"  {wait}" for wait in plan.waits]
+    lines = [f"  {visible(str(wait))}" for wait in plan.waits]
     how = f"Go on with the same command at any time; --wait does it all, up to {plan.altogether}."
     return "\n".join([f"Not all of {source} is done yet:", *lines, how])
 
@@ -88,19 +88,19 @@ def refusals_text(refusals: Iterable[Refusal]) -> str:
 
 
 def _refusal_lines(refusal: Refusal) -> Iterator[str]:
-    yield f"  {click.style('  !', fg='red')} {refusal.subject}: {refusal.reason}"
+    yield f"  {click.style('  !', fg='red')} {visible(refusal.subject)}: {visible(refusal.reason)}"
     yield from _difference_lines(refusal.differences)
-    yield f"        fix: {refusal.fix}"
+    yield f"        fix: {visible(refusal.fix)}"
 
 
 def _difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
     for difference in differences:
-        yield f"        {difference.field}: {_shown(difference.live)} → {_shown(difference.desired)}"
+        yield f"        {difference.field}: {visible(_shown(difference.live))} → {visible(_shown(difference.desired))}"
 
 
 def _warning_lines(warnings: Sequence[str]) -> Iterator[str]:
     for warning in warnings:
-        yield f"{click.style('Warning:', fg='yellow')} {warning}"
+        yield f"{click.style('Warning:', fg='yellow')} {visible(warning)}"
     if warnings:
         yield ""
 
@@ -169,13 +169,13 @@ def _shown(value: object) -> str:
 
 def outcome_text(outcome: Outcome) -> str:
     """One line for what became of a change, more where it failed."""
-    what = title(outcome.change)
+    what = visible(title(outcome.change))
     match outcome:
         case Done():
             return f"{_PAST[type(outcome.change)]} {what}"
         case Failed(error=error):
-            fix = f"\n  fix: {error.fix}" if error.fix else ""
-            return f"{click.style('failed', fg='red')} {what}: {error.what}{fix}"
+            fix = f"\n  fix: {visible(error.fix)}" if error.fix else ""
+            return f"{click.style('failed', fg='red')} {what}: {visible(error.what)}{fix}"
         case Skipped():
             return f"skipped {what}: an earlier change failed"
         case _:

@@ -16,7 +16,7 @@ from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BrokerError, Locked, NotPermitted, Refused, Unreachable
 from delayctl.topology.names import Names
-from delayctl.topology.wording import argument
+from delayctl.topology.wording import argument, command
 
 STAYS_FOR = Duration.parse("1d")
 _QUEUE_DECLARE, _QUEUE_DECLARE_OK = (50, 10), (50, 11)
@@ -76,7 +76,8 @@ class Catcher:
                 fix=f"see what it needs: delayctl permissions {argument(self._file)} --role verifier",
             )
         if closed.code == _PRECONDITION_FAILED:
-            fix = f"delete it, nothing but canaries is in it: rabbitmqctl delete_queue {queue}"
+            delete = command("rabbitmqctl", "delete_queue", "-p", self._access.vhost or "/", queue)
+            fix = f"delete it, nothing but canaries is in it: {delete}"
             return Refused(f"{queue} is there, and is another queue: {closed.text}", code=closed.code, fix=fix)
         return Refused(
             closed.text, code=closed.code, fix=f"declare the topology: delayctl apply {argument(self._file)}"

@@ -98,7 +98,7 @@ def access_from(
         vhost=unquote(parts.path[1:]) or None,
         credentials=credentials or in_url,
         is_tls=parts.scheme == "amqps",
-        management_url=f"{management.scheme}://{management.netloc.rpartition('@')[2]}{management.path.rstrip('/')}",
+        management_url=f"{management.scheme}://{management.netloc.rpartition('@')[2]}{_before_api(management.path)}",
         management_credentials=credentials or _credentials_of(management) or in_url,
         tls=tls or Tls(),
         timeout_s=timeout_s,
@@ -165,6 +165,11 @@ def _credentials_of(parts: SplitResult) -> Credentials | None:
     if parts.username is None:
         return None
     return Credentials(unquote(parts.username), unquote(parts.password or ""))
+
+
+def _before_api(path: str) -> str:
+    """The path of a management URL, which people also give with the `/api` that is put behind it."""
+    return path.rstrip("/").removesuffix("/api").rstrip("/")
 
 
 def _bracketed(host: str) -> str:

@@ -1,8 +1,10 @@
 """Declarations over AMQP; pika's errors become ours here and nowhere else."""
 
+import ast
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
@@ -12,9 +14,10 @@ import pika.exceptions
 from delayctl.topology.access import Access
 from delayctl.topology.arguments import exchange_arguments, queue_arguments
 from delayctl.topology.errors import AuthenticationFailed, BrokerError, NotPermitted, Refused, Unreachable, VhostMissing
+from delayctl.topology.limits import connection_limit, queue_limit
 from delayctl.topology.live import Backlog
 from delayctl.topology.model import Binding, Exchange, Kind, Queue, thaw
-from delayctl.topology.wording import as_text
+from delayctl.topology.wording import as_text, command
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.adapters.utils.connection_workflow import AMQPConnectorException
 
@@ -33,10 +36,14 @@ class Peeked:
 
 
 class AmqpSession:
-    """One connection and one channel; the channel is opened again after the broker closed it over an error."""
+    """One connection and one channel; the channel is opened again after the broker closed it over an error.
+
+    Threads may share it: they take turns.
+    """
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        self._turn = threading.RLock()
         self._connection: pika.BlockingConnection | None = None
         self._channel: BlockingChannel | None = None
 
@@ -46,6 +53,10 @@ class AmqpSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def open(self) -> None:
+        """Connect now; whatever is asked of a session connects it too."""
+        self._open()
 
     def close(self) -> None:
         """Close the connection; one that is gone already is as good as closed."""
@@ -125,7 +136,8 @@ class AmqpSession:
 
     def _call(self, action: Callable[[BlockingChannel], Result]) -> Result:
         try:
-            return action(self._open())
+            with self._turn:
+                return action(self._open())
         except PIKA_ERRORS as error:
             raise _translated(error, self._access) from error
 
@@ -211,17 +223,17 @@ def _translated(error: Exception, access: Access) -> BrokerError:
     if isinstance(cause, pika.exceptions.AuthenticationError | pika.exceptions.ProbableAuthenticationError):
         return wrong_password(access)
     if isinstance(cause, pika.exceptions.ProbableAccessDeniedError) or code == 530:
-        return vhost_trouble(str(cause), vhost, user)
+        return vhost_trouble(_said(cause), vhost, user)
     if code == 403:
         return NotPermitted(
             f"user '{user}' is not permitted: {_readable(text)}",
-            fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+            fix=f"let an administrator grant it: {_grant(vhost, user)}",
         )
     if isinstance(cause, pika.exceptions.ChannelClosedByBroker) or code == NOT_IMPLEMENTED:
         if difference := conflict(text):
             fix = "change the file to match, or apply with the management API, which replaces what is empty"
             return Refused(difference, code=code, fix=fix)
-        return Refused(_readable(text) or f"the broker answered {code}", code=code)
+        return queue_limit(text, vhost, code) or Refused(_readable(text) or f"the broker answered {code}", code=code)
     if "transient_nonexcl_queues" in text:
         # RabbitMQ closes the whole connection (541) over it.
         return Refused(
@@ -242,19 +254,21 @@ def wrong_password(access: Access) -> AuthenticationFailed:
 
 def vhost_trouble(text: str, vhost: str, user: str) -> BrokerError:
     """The virtual host is not there, full, or closed to us."""
-    if "limit" in text:
-        return Unreachable(
-            f"the broker takes no more connections: {text}", fix="close some, or let an administrator raise the limit"
-        )
-    if "not found" in text:
+    if full := connection_limit(text, vhost, user):
+        return full
+    if _NO_VHOST.search(text):
         return VhostMissing(
             f"there is no virtual host '{vhost}'",
-            fix=f"create it (rabbitmqctl add_vhost {vhost}), or name another with vhost: in the file or --vhost",
+            fix=f"create it ({command('rabbitmqctl', 'add_vhost', vhost)}), or name another with vhost: in the file or --vhost",
         )
     return NotPermitted(
         f"user '{user}' has no access to virtual host '{vhost}'",
-        fix=f"let an administrator grant it: rabbitmqctl set_permissions -p {vhost} {user} CONFIGURE WRITE READ",
+        fix=f"let an administrator grant it: {_grant(vhost, user)}",
     )
+
+
+def _grant(vhost: str, user: str) -> str:
+    return command("rabbitmqctl", "set_permissions", "-p", vhost, user, "CONFIGURE", "WRITE", "READ")
 
 
 def unreachable(cause: BaseException, access: Access) -> Unreachable:
@@ -299,6 +313,13 @@ def unreachable(cause: BaseException, access: Access) -> Unreachable:
     )
 
 
+def _said(cause: BaseException) -> str:
+    """The broker's own words; where it refuses a virtual host, pika keeps them inside of quotes."""
+    text = str(getattr(cause, "reply_text", "") or next(iter(cause.args), ""))
+    quotes = _IN_QUOTES.search(text)
+    return str(ast.literal_eval(quotes[1])) if quotes else text
+
+
 def _innermost(error: BaseException) -> BaseException:
     """What really happened: pika wraps causes in arguments and in `exception` attributes."""
     seen = 0
@@ -313,6 +334,8 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
+_IN_QUOTES = re.compile(r"""^ConnectionClosedByBroker: \(\d+\) ('.*'|".*")$""")
+_NO_VHOST = re.compile(r"NOT_ALLOWED - vhost (.* )?not found")  # Not every broker repeats the name.
 _BROKEN = "run it again once an AMQP 0-9-1 broker answers on this port (amqps:// for TLS); its log may say more"
 _BROKEN_TLS = (
     "name a client certificate with --cert-file if the broker asks for one; its log may say more; then run it again"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from delayctl.topology.diagnosis import Check, Symptom, command, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, reasons, symptom_of
 from delayctl.topology.examination import Examination
 from delayctl.topology.figures import Node
 from delayctl.topology.findings import Severity
@@ -14,7 +14,7 @@ from delayctl.topology.verdict import (
     silent_figures,
     unseen_nodes,
 )
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 _MEGABYTE = 1_000_000
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from delayctl.topology.diagnosis import Check, Symptom, command, enumerated, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, enumerated, reasons, symptom_of
 from delayctl.topology.examination import Examination
 from delayctl.topology.findings import Severity
 from delayctl.topology.verdict import unread_targets
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 
 def blocked(examination: Examination) -> Iterator[Symptom]:

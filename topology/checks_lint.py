@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from delayctl.topology.checks_places import short_lived
 from delayctl.topology.checks_waits import exit_missing, full
-from delayctl.topology.diagnosis import Check, Symptom, command
+from delayctl.topology.diagnosis import Check, Symptom
 from delayctl.topology.effective import effective
 from delayctl.topology.examination import Examination
 from delayctl.topology.findings import Finding, Severity
 from delayctl.topology.model import Binding, sorted_bindings
 from delayctl.topology.plan import label
-from delayctl.topology.wording import quoted
+from delayctl.topology.wording import command, quoted
 
 _NAMED = 5
 # H402, H210, H105 and H403 tell of these; how much memory full waits would take is for capacity to say.

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from delayctl.topology.diagnosis import Check, Symptom, command, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, reasons, symptom_of
 from delayctl.topology.examination import Examination, Look, Seen
 from delayctl.topology.findings import Severity
 from delayctl.topology.routing import Message, route
 from delayctl.topology.status import Status
 from delayctl.topology.verdict import Reason, parked_messages
-from delayctl.topology.wording import near, plural, quoted, shorten
+from delayctl.topology.wording import command, near, plural, quoted, shorten
 
 _NAMED = 5
 _REASON_WIDTH = 100

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from delayctl.topology.diagnosis import Check, Symptom, command, enumerated, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, enumerated, reasons, symptom_of
 from delayctl.topology.examination import Examination
 from delayctl.topology.figures import Figures
 from delayctl.topology.findings import Severity
 from delayctl.topology.status import LevelStatus
 from delayctl.topology.verdict import broken_queues
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 _WANTED_REPLICAS = 3
 _SKEWED = 1.5  # So many times its share of leaders is too much for a node, and one more than its share never is.

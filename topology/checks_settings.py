@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from delayctl.topology.diagnosis import Check, Symptom, command, enumerated, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, enumerated, reasons, symptom_of
 from delayctl.topology.effective import effective
 from delayctl.topology.examination import Examination
 from delayctl.topology.findings import Severity
 from delayctl.topology.plan import Create, Delete, Refusal, title
 from delayctl.topology.verdict import drift, plan_warnings
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 _NAMED = 8
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
-from delayctl.topology.diagnosis import Check, Symptom, command, enumerated, reasons, symptom_of
+from delayctl.topology.diagnosis import Check, Symptom, enumerated, reasons, symptom_of
 from delayctl.topology.examination import Examination
 from delayctl.topology.findings import Severity
 from delayctl.topology.status import LevelStatus
@@ -19,7 +19,7 @@ from delayctl.topology.verdict import (
     stuck_levels,
     untaken_messages,
 )
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 _SPARE = 1.25  # How much more room than the rate of the last minute needs.
 

@@ -9,6 +9,7 @@ from delayctl.topology.effective import Effective, default_of, effective
 from delayctl.topology.live import Live
 from delayctl.topology.model import Arguments, Exchange, Policy, Queue, Settings
 from delayctl.topology.plan import Difference, Refusal
+from delayctl.topology.wording import command, visible
 
 _SETTINGS = tuple(field.name for field in fields(Settings))
 _KEEPS_A_PROMISE = frozenset(map(policy_key, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
@@ -101,10 +102,10 @@ def _culprit(actual: Effective, vhost: str, *, is_user: bool) -> tuple[str, str]
     """The policy of others to speak of, and how to be rid of it."""
     policy = actual.policy if is_user else actual.operator_policy
     assert policy is not None
-    described, command = ("policy", "clear_policy") if is_user else ("operator policy", "clear_operator_policy")
-    remove = f"rabbitmqctl {command} -p {vhost} {policy.name}"
-    fix = f"narrow the pattern of {described} {policy.name}, or remove it: {remove}"
-    return f"{described} {policy.name}" + (f" (priority {policy.priority})" if is_user else ""), fix
+    kind, clear = ("policy", "clear_policy") if is_user else ("operator policy", "clear_operator_policy")
+    described = f"{kind} {visible(policy.name)}"
+    fix = f"narrow the pattern of {described}, or remove it: {command('rabbitmqctl', clear, '-p', vhost, policy.name)}"
+    return described + (f" (priority {policy.priority})" if is_user else ""), fix
 
 
 def _is_satisfied(name: str, want: object, have: object, in_force: object) -> bool:

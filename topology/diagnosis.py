@@ -8,7 +8,6 @@ from delayctl.topology.findings import Severity
 from delayctl.topology.status import Status
 from delayctl.topology.verdict import Reason
 from delayctl.topology.verdict import Severity as Gravity
-from delayctl.topology.wording import argument
 
 _SEVERITIES: dict[Gravity, Severity] = {
     "unhealthy": Severity.ERROR,
@@ -87,11 +86,6 @@ def symptom_of(reason: Reason, *commands: str, details: Iterable[str] = (), fix:
     """A reason of the verdict with what a doctor adds: the commands, what it was seen by, a better fix."""
     shown = fix or reason.fix or ""
     return Symptom(reason.at, reason.what, shown, commands, tuple(details), _SEVERITIES[reason.severity])
-
-
-def command(*words: str) -> str:
-    """A command as it is typed into a shell."""
-    return " ".join(map(argument, words))
 
 
 def enumerated(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ DelayctlError
 ├── Locked                 another run is changing the same topology
 └── BrokerError
     ├── Unreachable        nothing answers, or TLS fails
+    │   └── NoMoreConnections   it answers, and a limit leaves no room for one more
     ├── AuthenticationFailed
     ├── VhostMissing
     ├── NotPermitted
@@ -107,6 +108,10 @@ class BrokerError(DelayctlError):
 
 class Unreachable(BrokerError):
     """Nothing answers at the address, or the connection broke."""
+
+
+class NoMoreConnections(Unreachable):
+    """The broker is there, and a limit leaves no room for one more connection."""
 
 
 class AuthenticationFailed(BrokerError):

@@ -14,7 +14,7 @@ from delayctl.topology.names import ANY, Names, rung_name
 from delayctl.topology.order import Delays, way_round
 from delayctl.topology.plan import Change, Create, Delete, Replace, Update, resource_of
 from delayctl.topology.stakes import Hazard, Scene
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import plural, typed
 
 # The arguments without which a delay queue loses messages, or lets them out at another time or with another key.
 _KEEPS_A_PROMISE = frozenset(map(argument_name, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
@@ -239,7 +239,7 @@ def _policy_before(policy: Policy, live: Live) -> Settings:
 
 def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
     if queue.name not in scene.desired.delay_queues and queue not in scene.owned:
-        fix = f"list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss {queue.name}"
+        fix = f"list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss {typed(queue.name)}"
         return Hazard(queue.name, "exists with other settings, and delayctl did not make it", fix)
     needed = queue.name in scene.safety_net and scene.waiting
     loss = _of_queue_loss(queue.name, scene)
@@ -255,7 +255,7 @@ def _of_queue_loss(name: str, scene: Scene) -> Hazard | None:
         return Hazard(name, reason, _wait_or_insist(name), passes=name in scene.draining and not backlog.consumers)
     if backlog.consumers:
         reason = f"{plural(backlog.consumers, 'consumer')} would be cut off"
-        return Hazard(name, reason, f"stop them first, or give --accept-loss {name}")
+        return Hazard(name, reason, f"stop them first, or give --accept-loss {typed(name)}")
     return None
 
 
@@ -265,16 +265,20 @@ def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
         reason = (
             f"{plural(len(hidden), 'binding')} to exclusive queues would be lost: only their owners can make them again"
         )
-        return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {name}")
+        return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {typed(name)}")
     if name not in scene.owned.exchanges and (theirs := _bindings_of_others(name, scene)):
         reason = f"is there as another exchange with {plural(theirs, 'binding')}, and delayctl did not make it"
-        return Hazard(name, reason, f"give the file a prefix of its own, or replace it with --accept-loss {name}")
+        return Hazard(
+            name, reason, f"give the file a prefix of its own, or replace it with --accept-loss {typed(name)}"
+        )
     if name == scene.desired.exit or name in scene.safety_net or scene.names.step_of(name) is not None:
         return _of_absence(name, scene) if scene.waiting else None
     if name in scene.desired.entrances or name == scene.names.entrance(ANY):
         return None
     reason = "its type or arguments differ, and publishers would meet a missing exchange while it is replaced"
-    return Hazard(name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {name}")
+    return Hazard(
+        name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {typed(name)}"
+    )
 
 
 def _bindings_of_others(exchange: str, scene: Scene) -> int:
@@ -338,7 +342,7 @@ def _of_what_stays(name: str, staying: Collection[str], why: str, scene: Scene) 
         return None
     first = min(staying)
     held = [hazard for change, hazard in scene.held.items() if _name_of(change) in staying]
-    fix = f"see {first}, or give --accept-loss {name}"
+    fix = f"see {first}, or give --accept-loss {typed(name)}"
     return Hazard(name, f"{first} can't go yet and {why}", fix, passes=all(hazard.passes for hazard in held))
 
 
@@ -352,11 +356,11 @@ def _of_strangers(name: str, kind: Kind, scene: Scene) -> Hazard | None:
     there = frozenset(scene.live.bindings_at(kind, name)) - scene.owned.bindings
     strangers = there | {binding for binding in scene.owned.restore if binding.touches(kind, name)}
     if strangers:
-        fix = f"remove the bindings first, list it under {kind}s: to keep it, or give --accept-loss {name}"
+        fix = f"remove the bindings first, list it under {kind}s: to keep it, or give --accept-loss {typed(name)}"
         return Hazard(name, f"{plural(len(strangers), 'binding')} of others would go with it", fix)
     if senders := scene.led_to_by_others.get((kind, name)):
         reason = f"{_named(senders)} of others, which {'leads' if len(senders) == 1 else 'lead'} there by dead-letter or alternate exchange, would lose messages"
-        fix = f"lead {'it' if len(senders) == 1 else 'them'} elsewhere first, list it under {kind}s: to keep it, or give --accept-loss {name}"
+        fix = f"lead {'it' if len(senders) == 1 else 'them'} elsewhere first, list it under {kind}s: to keep it, or give --accept-loss {typed(name)}"
         return Hazard(name, reason, fix)
     return None
 
@@ -373,4 +377,4 @@ def _level_of(policy: Policy, desired: Topology) -> Level | None:
 
 
 def _wait_or_insist(name: str) -> str:
-    return f"wait until the messages have left and run it again, or give --accept-loss {name}"
+    return f"wait until the messages have left and run it again, or give --accept-loss {typed(name)}"

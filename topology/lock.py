@@ -10,6 +10,7 @@ from delayctl.topology.errors import BrokerError, Locked, Refused
 from delayctl.topology.names import Names
 
 RESOURCE_LOCKED = 405
+PRECONDITION_FAILED = 406  # There is no room for one queue more, or somebody made one of this name.
 _RETRY_S = 0.2
 
 
@@ -35,6 +36,11 @@ def _acquire(session: AmqpSession, name: str, wait_s: float, on_wait: Callable[[
             session.hold_exclusive(name)
             return
         except Refused as error:
+            if error.code == PRECONDITION_FAILED:
+                what = (
+                    f"the lock of this topology can't be taken, it is a queue as long as delayctl works: {error.what}"
+                )
+                raise Refused(what, code=error.code, fix=error.fix) from error
             if error.code != RESOURCE_LOCKED:
                 raise
             if time.monotonic() >= deadline:

@@ -20,10 +20,12 @@ from delayctl.topology.errors import (
     Refused,
     VhostMissing,
 )
+from delayctl.topology.limits import queue_limit
 from delayctl.topology.live import Backlog, Live, binding_from_api, live_from_definitions
 from delayctl.topology.model import Binding, Policy, Queue, thaw
 from delayctl.topology.names import Names
 from delayctl.topology.record import Record, from_json, to_json
+from delayctl.topology.wording import command
 from urllib3.exceptions import (
     HTTPError,
     MaxRetryError,
@@ -37,7 +39,9 @@ from urllib3.exceptions import (
 _COLUMNS = "columns=name,durable,auto_delete,internal,arguments,type,owner_pid_details"
 _LISTED = ("bindings", "exchanges", "operator-policies", "policies", "queues")
 _SWITCH_ON = "switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
-_START = f"start the broker, or correct --url or DELAYCTL_URL; if it runs, {_SWITCH_ON}"
+IF_IT_RUNS = "start the broker, or correct --url or DELAYCTL_URL; if it runs, "
+_START = IF_IT_RUNS + _SWITCH_ON
+_BEFORE_API = "correct --management-url: it names what stands before /api, such as http://localhost:15672"
 _TAGS = "let an administrator add the tag policymaker (rabbitmqctl set_user_tags, with the tags the user has)"
 
 
@@ -136,9 +140,11 @@ class Management:
     def has_queue(self, name: str) -> bool:
         """Say whether the broker behind the management API knows a queue."""
         status, answer = self._request("GET", f"queues/{quoted(self._vhost)}/{quoted(name)}")
-        if status != 404:
-            self._check(status, answer)
-        return status != 404
+        if status == 404:
+            self._check_api()
+            return False
+        self._check(status, answer)
+        return True
 
     def running_nodes(self) -> tuple[str, ...]:
         """The nodes that run; none where the user may not know."""
@@ -193,9 +199,7 @@ class Management:
         except (KeyError, TypeError, ValueError) as error:
             raise RecordUnreadable(
                 f"the record '{name}' on the broker can't be read ({type(error).__name__}: {error})",
-                fix="use the delayctl version that wrote it, or remove it: rabbitmqctl clear_global_parameter '"
-                + name
-                + "'",
+                fix=f"use the delayctl version that wrote it, or remove it: {command('rabbitmqctl', 'clear_global_parameter', name)}",
             ) from error
 
     def _read_records(self, prefix: str) -> tuple[Record | None, dict[str, Record]]:
@@ -224,6 +228,7 @@ class Management:
         status, answer = self._request("GET", path)
         # All that is in a virtual host can be listed, be it nothing: what is not found is the host itself.
         if status == 404 and path.partition("?")[0] in {f"{kind}/{self.vhost}" for kind in _LISTED}:
+            self._check_api()
             raise self._no_vhost()
         self._check(status, answer)
         return answer
@@ -267,13 +272,21 @@ class Management:
             return
         if not isinstance(answer, dict) or "error" not in answer:
             raise self._something_else()
+        if status == 404:
+            self._check_api()
         reason = str(answer.get("reason", ""))
         if "vhost_not_found" in reason:
             raise self._no_vhost()
         raise self._refusal(status, reason)
 
+    def _check_api(self) -> None:
+        """Raise ManagementUnavailable where even that is not found which every management API has."""
+        if self._request("GET", "overview")[0] == 404:
+            raise self._something_else()
+
     def _no_vhost(self) -> VhostMissing:
-        fix = f"create it (rabbitmqctl add_vhost {self._vhost}), or name another with vhost: in the file or --vhost"
+        create = command("rabbitmqctl", "add_vhost", self._vhost)
+        fix = f"create it ({create}), or name another with vhost: in the file or --vhost"
         return VhostMissing(f"there is no virtual host '{self._vhost}'", fix=fix)
 
     def _refusal(self, status: int, reason: str) -> BrokerError:
@@ -288,10 +301,14 @@ class Management:
             )
         if status in (401, 403) and "virtual host" in reason:
             what = f"user '{self._user}' has no access to virtual host '{self._vhost}'"
-            grant = f"rabbitmqctl set_permissions -p {self._vhost} {self._user} CONFIGURE WRITE READ"
+            grant = command(
+                "rabbitmqctl", "set_permissions", "-p", self._vhost, self._user, "CONFIGURE", "WRITE", "READ"
+            )
             return NotPermitted(what, fix=f"let an administrator grant it: {grant}")
         if status in (401, 403):
             return NotPermitted(f"user '{self._user}' is not permitted by the management API: {reason}", fix=_TAGS)
+        if full := queue_limit(reason, self._vhost, status):
+            return full
         return Refused(f"the management API answered {status}: {reason or 'no reason given'}", code=status)
 
     def _or_without(self, fix: str) -> str:
@@ -299,7 +316,7 @@ class Management:
 
     def _something_else(self) -> ManagementUnavailable:
         what = f"{self._base} answers, but not as RabbitMQ's management API does"
-        return ManagementUnavailable(what, fix=self._or_without("correct --management-url"))
+        return ManagementUnavailable(what, fix=self._or_without(_BEFORE_API))
 
     def _unavailable(self, error: HTTPError) -> ManagementUnavailable:
         cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from delayctl.topology.access import Access
 from delayctl.topology.amqp import AmqpSession, Peeked
-from delayctl.topology.errors import ManagementUnavailable, NotPermitted, Refused, StillHolds
+from delayctl.topology.errors import ManagementUnavailable, NoMoreConnections, NotPermitted, Refused, StillHolds
 from delayctl.topology.live import Backlog
 from delayctl.topology.management import Management
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference
@@ -26,13 +26,14 @@ _ROUTED_WITHIN_S = (
 
 
 class RabbitBroker:
-    """One virtual host of a live broker; a connection per thread that uses it."""
+    """One virtual host of a live broker; a connection per thread that uses it, as far as the broker takes so many."""
 
     def __init__(self, access: Access, management: Management | None) -> None:
         self._access = access
         self._management = management
         self._local = threading.local()
         self._sessions: list[AmqpSession] = []
+        self._first = threading.Lock()
 
     def __enter__(self) -> "RabbitBroker":
         return self
@@ -44,9 +45,24 @@ class RabbitBroker:
     @property
     def _session(self) -> AmqpSession:
         if not hasattr(self._local, "session"):
-            self._local.session = AmqpSession(self._access)
-            self._sessions.append(self._local.session)
+            self._local.session = self._connected()
         session: AmqpSession = self._local.session
+        return session
+
+    def _connected(self) -> AmqpSession:
+        """A connection of one's own; where a limit leaves no room for one more, the first of those that stand."""
+        with self._first:  # The others have it to fall back on.
+            if not self._sessions:
+                return self._opened()
+        try:
+            return self._opened()
+        except NoMoreConnections:
+            return self._sessions[0]
+
+    def _opened(self) -> AmqpSession:
+        session = AmqpSession(self._access)
+        session.open()
+        self._sessions.append(session)
         return session
 
     def declare(self, resource: Exchange | Queue) -> None:

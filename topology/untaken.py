@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from delayctl.topology.diagnosis import command
 from delayctl.topology.examination import Examination
 from delayctl.topology.figures import Figures
 from delayctl.topology.routing import DEFAULT_EXCHANGE
 from delayctl.topology.status import LevelStatus
 from delayctl.topology.verdict import BROKEN_STATES
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import command, plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """What the objects on a broker say of a way before anything is sent: where a canary would go, and who else would see it."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +13,7 @@ from delayctl.topology.model import Binding, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.plan import label
 from delayctl.topology.routing import Hop, Message, Network, route
-from delayctl.topology.wording import argument, plural, quoted
+from delayctl.topology.wording import argument, command, plural, quoted
 
 _STRAY = "nobody.is.bound.by.this"
 
@@ -157,7 +156,7 @@ def route_troubles(network: Network, probe: Probe, described: Network, seen: See
 def _second_way(what: str, probe: Probe, strangers: Sequence[Binding], file: str) -> Trouble:
     if strangers:
         return Trouble("doubled", f"{what}: the file knows nothing of {label(strangers[0])}", "remove that binding")
-    explain = f"delayctl explain {argument(file)} --exchange {probe.exchange} --key {shlex.quote(probe.key)} --live"
+    explain = command("delayctl", "explain", file, "--exchange", probe.exchange, "--key", probe.key, "--live")
     return Trouble("doubled", what, f"remove what leads there a second time: {explain}")
 
 

@@ -19,8 +19,12 @@ _BYTES = range(0xDC80, 0xDD00)
 
 def shorten(text: str, most: int = MAX_QUOTED) -> str:
     """A value as a message repeats it: cut to a length that can be read, and with nothing in it that moves a cursor."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return cut if cut.isprintable() else "".join(map(_printable, cut))
+    return visible(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def visible(text: str) -> str:
+    """A text with nothing in it that moves a cursor: anybody on the broker may give such names."""
+    return text if text.isprintable() else "".join(map(_printable, text))
 
 
 def _printable(char: str) -> str:
@@ -63,9 +67,26 @@ def quoted(text: str) -> str:
     return f"'{shorten(text)}'"
 
 
-def argument(file: str) -> str:
-    """A file as it is typed into a shell, behind a command."""
-    return "-" if file == STDIN else shlex.quote(file)
+def command(*words: str) -> str:
+    """A command as it is typed into a shell."""
+    return " ".join(map(argument, words))
+
+
+def argument(word: str) -> str:
+    """A file or a name as it is typed into a shell, behind a command."""
+    return "-" if word == STDIN else typed(word)
+
+
+def typed(word: str) -> str:
+    """A word as it is typed into a shell; what moves a cursor is written by numbers, as bash, ksh and zsh read them."""
+    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_numbered, word))}'"
+
+
+def _numbered(char: str) -> str:
+    if char.isprintable():
+        return f"\\{char}" if char in "\\'" else char
+    kept = "surrogateescape" if ord(char) in _BYTES else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", kept))
 
 
 def plural(count: int, noun: str) -> str:

@@ -16,6 +16,11 @@ from tests.support.rabbit import Rabbit
 from tests.support.tls_proxy import TlsProxy
 
 FILE = "version: 1\ndelay: {levels: [1m]}\nroutes: [{key: a, delay: 1m, to: a.queue}]\n"
+TWO_LEVELS = """version: 1
+delay: {{levels: [1m, 2m]}}
+exchanges: {{orders.exchange: {{}}}}
+routes: [{{from: orders.exchange, key: a, delay: {level}, to: a.queue}}]
+"""
 SECRET = "s3cret-pa55"
 
 
@@ -134,6 +139,52 @@ def test_no_such_virtual_host(rabbit: Rabbit, file: str, command: tuple[str, ...
     assert "rabbitmqctl add_vhost no-such-vhost" in ran.err
 
 
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes", "--no-management"), ("pending",)])
+def test_a_virtual_host_with_a_limit_in_its_name_is_just_missing(
+    rabbit: Rabbit, file: str, command: tuple[str, ...]
+) -> None:
+    """No limit is spoken of where there is none."""
+    address = ("--url", rabbit.broker.url, "--management-url", rabbit.broker.management_url)
+    ran = delayctl(command[0], file, *command[1:], *address, "--vhost", "rate limit")
+
+    assert ran.code == 1
+    assert (
+        "Error: there is no virtual host 'rate limit'\n  fix: create it (rabbitmqctl add_vhost 'rate limit')" in ran.err
+    )
+
+
+@pytest.mark.parametrize("command", ["apply", "destroy"])
+def test_there_is_no_room_for_the_lock(rabbit: Rabbit, file: str, command: str) -> None:
+    """The lock is a queue, and the limit of queues is said to be in its way, with what raises it."""
+    rabbit.delayctl("apply", file, "--yes")
+    rabbit.api("PUT", "vhost-limits/{vhost}/max-queues", {"value": 3})
+
+    ran = rabbit.delayctl(command, file, "--yes")
+
+    limits = f"""rabbitmqctl set_vhost_limits -p {rabbit.vhost} '{{"max-queues": 4}}'"""
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-2:] == [
+        "Error: the lock of this topology can't be taken, it is a queue as long as delayctl works: cannot declare queue"
+        f" 'delay.lock.queue': queue limit in vhost '{rabbit.vhost}' (3) is reached",
+        "  fix: delete a queue that nobody needs, or let an administrator raise the limit by one at least:"
+        f" {limits}, with the other limits that this virtual host has",
+    ]
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_a_limit_of_connections_slows_apply_down_and_no_more(
+    rabbit: Rabbit, topology: TopologyFile, limit: int
+) -> None:
+    """One connection for the lock and one to work on are enough, however many it would like to have."""
+    levels = ", ".join(f"{minutes}m" for minutes in range(1, 61))
+    rabbit.api("PUT", "vhost-limits/{vhost}/max-connections", {"value": limit})
+
+    ran = rabbit.delayctl("apply", topology.write(f"version: 1\ndelay: {{levels: [{levels}]}}\n"), "--yes")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "Applied: 184 added, 0 changed, 0 replaced, 0 deleted."
+
+
 def test_a_user_without_access_to_the_virtual_host(rabbit: Rabbit, user: str, file: str) -> None:
     """A user without any permission here is told to ask for it."""
     rabbit.api("DELETE", f"permissions/{{vhost}}/{user}")
@@ -170,34 +221,81 @@ def test_a_policymaker_needs_no_administrator(rabbit: Rabbit, user: str, file: s
 
 
 def test_a_user_without_management_applies_over_amqp(rabbit: Rabbit, user: str, file: str) -> None:
-    """Without the management tag apply works over AMQP alone and says what it can't see; plan says what is missing."""
+    """Without the management tag a first apply works over AMQP alone and says what it can't see; plan says what is missing."""
     rabbit.api("PUT", f"users/{user}", {"password": SECRET, "tags": ""})
 
     applied = as_user(rabbit, user, "apply", file, "--yes")
+    again = as_user(rabbit, user, "apply", file, "--yes")
     planned = as_user(rabbit, user, "plan", file)
 
-    assert applied.code == 0
+    assert (applied.code, again.code) == (0, 1)
     assert f"Warning: user '{user}' may not use the management API" in applied.err
     assert "can't be seen; nothing is removed" in applied.err
+    assert f"what has to be removed, such as the old way of a route that moved: user '{user}' may not use" in again.err
     assert planned.code == 1
+    assert "rabbitmqctl set_user_tags" in again.err
     assert "rabbitmqctl set_user_tags" in planned.err
     assert rabbit.queue("delay.1m.queue")["arguments"]["x-message-ttl"] == 60_000
 
 
+def without_management(rabbit: Rabbit) -> tuple[str, ...]:
+    """The options that lead to a broker whose management plugin is off."""
+    return ("--url", rabbit.broker.url, "--vhost", rabbit.vhost, "--management-url", f"http://127.0.0.1:{free_port()}")
+
+
 def test_the_management_plugin_is_off(rabbit: Rabbit, file: str) -> None:
-    """Without the management API plan explains itself, and apply goes on over AMQP."""
-    nowhere = f"http://127.0.0.1:{free_port()}"
-    address = ("--url", rabbit.broker.url, "--management-url", nowhere, "--vhost", rabbit.vhost)
+    """Without the management API plan explains itself, and a first apply goes on over AMQP."""
+    address = without_management(rabbit)
 
     planned = delayctl("plan", file, *address)
     applied = delayctl("apply", file, "--yes", *address)
-    again = delayctl("apply", file, "--yes", *address)
 
     assert planned.code == 1
-    assert f"Error: no management API listens at {nowhere}/api" in planned.err
+    assert f"Error: no management API listens at {address[-1]}/api" in planned.err
     assert "rabbitmq-plugins enable rabbitmq_management" in planned.err
-    assert (applied.code, again.code) == (0, 0)
+    assert applied.code == 0
+    assert "come twice" not in applied.err
     assert rabbit.delayctl("plan", file, "--detailed-exitcode").code == 0
+
+
+def test_what_was_applied_is_not_applied_again_without_seeing_it(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A route that moved would get its new way beside the old one: apply refuses before anything is done."""
+    rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="1m")), "--yes")
+    before, address = rabbit.definitions(), without_management(rabbit)
+
+    ran = delayctl("apply", topology.write(TWO_LEVELS.format(level="2m")), "--yes", *address)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "Error: without the management API apply can't see what has to be removed, such as the old way of a route that moved:"
+        f" no management API listens at {address[-1]}/api\n"
+        f"  at virtual host '{rabbit.vhost}', where exchange delay.exchange shows that it was applied before\n"
+        "  fix: switch the API on (rabbitmq-plugins enable rabbitmq_management), or correct --management-url,"
+        " or where additions alone are wanted apply without it: delayctl apply --no-management\n"
+    )
+    assert rabbit.definitions() == before
+
+
+def test_routes_without_a_delay_are_not_applied_again_without_seeing_them(
+    rabbit: Rabbit, topology: TopologyFile
+) -> None:
+    """There is no exit that tells; anything that the file declares does."""
+    file = topology.write("version: 1\ndelay: none\nexchanges: {o: {}}\nroutes: [{from: o, key: k, to: q}]\n")
+    address = without_management(rabbit)
+
+    codes = [delayctl("apply", file, "--yes", *address).code for _ in range(2)]
+
+    assert codes == [0, 1]
+
+
+def test_additions_alone_are_made_for_whoever_wants_them(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """It is said that a route that moved keeps its old way."""
+    rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="1m")), "--yes")
+
+    ran = rabbit.delayctl("apply", topology.write(TWO_LEVELS.format(level="2m")), "--yes", "--no-management")
+
+    assert ran.code == 0
+    assert "A route that moved keeps its old way too: its messages come twice." in ran.err
 
 
 def test_a_conflict_over_amqp_alone_is_a_readable_difference(rabbit: Rabbit, file: str) -> None:
@@ -266,6 +364,24 @@ def test_a_management_url_that_is_something_else(rabbit: Rabbit, file: str) -> N
 
     assert ran.code == 1
     assert "not as RabbitMQ's management API does" in ran.err
+
+
+def test_a_management_url_with_api_at_its_end(rabbit: Rabbit, file: str) -> None:
+    """It leads to the same place."""
+    ran = delayctl("apply", file, "--yes", *rabbit.options, "--management-url", f"{rabbit.broker.management_url}/api/")
+
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes"), ("destroy", "--yes"), ("status",)])
+def test_a_management_url_with_a_path_too_many(rabbit: Rabbit, file: str, command: tuple[str, ...]) -> None:
+    """RabbitMQ finds nothing there, and that is not taken for a broker that lacks something."""
+    url = f"{rabbit.broker.management_url}/api/overview"
+    ran = delayctl(command[0], file, *command[1:], *rabbit.options, "--management-url", url)
+
+    assert ran.code == 1
+    assert "answers, but not as RabbitMQ's management API does" in ran.err
+    assert "fix: correct --management-url: it names what stands before /api" in ran.err
 
 
 class TestTls:

@@ -20,11 +20,11 @@ from delayctl.topology.errors import Refused, Unreachable
 from delayctl.topology.execute import Done, Failed, Outcome, Skipped
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Resource, freeze_arguments
-from delayctl.topology.plan import Difference, Plan, Refusal
+from delayctl.topology.plan import Create, Difference, Plan, Refusal
 from delayctl.topology.record import Record
 from delayctl.topology.spec import ExchangeSpec
 
-from tests.support.examples import live_of, shop
+from tests.support.examples import first_plan, live_of, shop
 from tests.support.golden import check_golden
 
 DESIRED = shop("1m 5m", settings="policy", max_length=99)
@@ -72,6 +72,18 @@ class TestPlan:
     def test_an_eventful_plan(self) -> None:
         """Every symbol, differences, refusals with their fix, warnings, and the summary."""
         check_golden("plan_eventful.txt", shown(eventful()))
+
+    def test_names_can_not_move_a_cursor(self) -> None:
+        """Others name objects too: what a terminal would obey is shown by its number."""
+        name, plan = "\x1b[2J", first_plan(shop("5m"))
+        binding = Create(Binding("delay.exchange", "queue", name, "k\n"), 1)
+        refusal = Refusal(f"queue {name}", f"is {name}'s", f"ask {name}")
+        made = replace(plan, vhost=name, changes=(binding,), refusals=(refusal,), warnings=(f"policy {name}",))
+
+        text = shown(made) + outcome_text(Done(made.changes[0]))
+
+        assert [line for line in text.splitlines() if not line.isprintable()] == []
+        assert text.count("\\x1b[2J") == 7
 
     def test_a_plan_to_change_a_level(self) -> None:
         """What is done now, what has to be waited for, and how long."""

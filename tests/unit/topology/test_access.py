@@ -54,6 +54,21 @@ class TestUrls:
         assert access_from(url).vhost == vhost
 
     @pytest.mark.parametrize(
+        ("given", "used"),
+        [
+            ("http://mq:15672", "http://mq:15672"),
+            ("http://mq:15672/", "http://mq:15672"),
+            ("http://mq:15672/api", "http://mq:15672"),
+            ("http://mq:15672/api/", "http://mq:15672"),
+            ("https://proxy/rabbit/api", "https://proxy/rabbit"),
+            ("https://proxy/api/rabbit", "https://proxy/api/rabbit"),
+        ],
+    )
+    def test_a_management_url_may_end_with_api(self, given: str, used: str) -> None:
+        """As the API's documentation and many other tools write it."""
+        assert access_from(DEFAULT_URL, management_url=given).management_url == used
+
+    @pytest.mark.parametrize(
         ("url", "port", "management"),
         [
             ("amqp://host", 5672, "http://host:15672"),

@@ -6,10 +6,11 @@ import ssl
 import pika.exceptions as pe
 import pytest
 from delayctl.topology.access import Access, Tls, access_from
-from delayctl.topology.amqp import AmqpSession, conflict, parameters
+from delayctl.topology.amqp import AmqpSession, conflict, parameters, vhost_trouble
 from delayctl.topology.errors import (
     AuthenticationFailed,
     BrokerError,
+    NoMoreConnections,
     NotPermitted,
     Refused,
     Unreachable,
@@ -118,6 +119,28 @@ class TestRefusals:
             "queue q exists with another durable: true on the broker, false in the file"
         )
 
+    @pytest.mark.parametrize(
+        ("whose", "raised"),
+        [
+            (
+                "vhost 'shop'",
+                """rabbitmqctl set_vhost_limits -p shop '{"max-queues": 6}', with the other limits that this virtual host has""",
+            ),
+            ("cluster", "cluster_queue_limit = 6 in rabbitmq.conf"),
+        ],
+    )
+    def test_a_limit_of_queues_can_be_raised(self, whose: str, raised: str) -> None:
+        """The command that would free queues needs one itself."""
+        text = f"cannot declare queue 'delay.lock.queue': queue limit in {whose} (5) is reached"
+
+        error = translated(pe.ChannelClosedByBroker(406, f"PRECONDITION_FAILED - {text}"))
+
+        assert (type(error), error.what, getattr(error, "code", None)) == (Refused, text, 406)
+        assert (
+            error.fix
+            == f"delete a queue that nobody needs, or let an administrator raise the limit by one at least: {raised}"
+        )
+
     def test_what_the_broker_can_not_do_is_a_refusal(self) -> None:
         """Although it closes the whole connection for it."""
         text = "NOT_IMPLEMENTED - queue.delete operations with if-empty flag set are not supported by quorum queues"
@@ -180,6 +203,77 @@ class TestConnections:
 
         assert isinstance(found, NotPermitted)
         assert found.what == "user 'ops' has no access to virtual host 'shop'"
+
+    @pytest.mark.parametrize(
+        ("text", "raised"),
+        [
+            (
+                "access to vhost 'shop' refused for user 'ops': connection limit (2) is reached",
+                """rabbitmqctl set_vhost_limits -p shop '{"max-connections": 12}', with the other limits that this virtual host has""",
+            ),
+            (
+                "connection refused for user 'ops': user connection limit (2) is reached",
+                """rabbitmqctl set_user_limits ops '{"max-connections": 12}'""",
+            ),
+            ("connection refused: node connection limit (2) is reached", "connection_max = 12 in rabbitmq.conf"),
+        ],
+    )
+    def test_a_limit_of_connections_can_be_raised(self, text: str, raised: str) -> None:
+        """Whose limit it is says how."""
+        closed = pe.ConnectionClosedByBroker(530, f"NOT_ALLOWED - {text}")
+
+        found = translated(pe.ProbableAccessDeniedError(repr(closed)))
+
+        assert isinstance(found, NoMoreConnections)
+        assert found.what == f"the broker takes no more connections: {text}"
+        assert found.fix == f"close some, or let an administrator raise the limit: {raised}"
+
+    @pytest.mark.parametrize("limit", ["limit of (2)", "limit of 2"])
+    def test_a_limit_of_channels_is_no_closed_virtual_host(self, limit: str) -> None:
+        """RabbitMQ closes the connection over it, with the code of one."""
+        text = f"number of channels opened for user 'ops' has reached the maximum allowed user {limit}"
+
+        found = translated(pe.ConnectionClosedByBroker(530, f"NOT_ALLOWED - {text}"))
+
+        assert isinstance(found, NoMoreConnections)
+        assert found.what == f"the broker takes no more channels: {text}"
+
+    @pytest.mark.parametrize(
+        ("text", "vhost", "user", "what"),
+        [
+            ("vhost ratelimit not found", "ratelimit", "ops", "there is no virtual host 'ratelimit'"),
+            (
+                "access to vhost 'ratelimit' refused for user 'limiter'",
+                "ratelimit",
+                "limiter",
+                "user 'limiter' has no access to virtual host 'ratelimit'",
+            ),
+            (
+                "access to vhost 'a not found' refused for user 'ops'",
+                "a not found",
+                "ops",
+                "user 'ops' has no access to virtual host 'a not found'",
+            ),
+            ("vhost not found", "shop", "ops", "there is no virtual host 'shop'"),
+        ],
+    )
+    def test_a_name_is_not_taken_for_what_happened(self, text: str, vhost: str, user: str, what: str) -> None:
+        """Names may have the words of the broker's other sentences in them."""
+        assert vhost_trouble(f"NOT_ALLOWED - {text}", vhost, user).what == what
+
+    @pytest.mark.parametrize(
+        ("text", "fix"),
+        [
+            ("vhost my shop not found", "create it (rabbitmqctl add_vhost 'my shop'), or name another"),
+            (
+                "access to vhost 'my shop' refused for user 'o p s'",
+                "let an administrator grant it: rabbitmqctl set_permissions -p 'my shop' 'o p s' CONFIGURE WRITE READ",
+            ),
+        ],
+    )
+    def test_names_with_blanks_can_be_typed_as_they_stand(self, text: str, fix: str) -> None:
+        """As one word each."""
+        assert (vhost_trouble(f"NOT_ALLOWED - {text}", "my shop", "o p s").fix or "").startswith(fix)
 
     @pytest.mark.parametrize(
         ("error", "what"),

@@ -163,6 +163,21 @@ def test_a_policy_of_others_that_displaces_ours_is_drift() -> None:
     )
 
 
+def test_the_command_that_removes_a_policy_can_be_typed_whatever_it_is_called() -> None:
+    """Anybody who may set policies gives them names."""
+    policy = replace(theirs(5, message_ttl=1_000), name="\x1b[2J;rm -rf")
+
+    found = policy_drift(DELAY, Live(), (policy,), (), is_delay=True, vhost="my shop")
+
+    assert found == Refusal(
+        "queue delay.1m.queue",
+        "policy \\x1b[2J;rm -rf (priority 5) changes what it does",
+        "narrow the pattern of policy \\x1b[2J;rm -rf, or remove it: "
+        "rabbitmqctl clear_policy -p 'my shop' $'\\x1b[2J;rm -rf'",
+        (Difference("message-ttl", SECOND, MINUTE),),
+    )
+
+
 def test_an_operator_policy_is_drift() -> None:
     """It takes another command to be rid of it."""
     assert policy_drift(DELAY, operators(max_length=3), (), (), is_delay=True) == Refusal(

@@ -1,6 +1,6 @@
 """The management API over connections that a broker may end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -30,6 +30,18 @@ class Forgetful(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
+
+
+class Elsewhere(Forgetful):
+    """RabbitMQ's management plugin, asked for what lies behind a wrong path: it finds nothing there."""
+
+    def do_GET(self) -> None:
+        """Say so as RabbitMQ does."""
+        answer = b'{"error": "Object Not Found", "reason": "Not Found"}'
+        self.send_response(404)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
 
 
 class Mute(Forgetful):
@@ -71,4 +83,27 @@ def test_where_nothing_listens_a_stopped_broker_is_thought_of_first() -> None:
     assert caught.value.fix == (
         "start the broker, or correct --url or DELAYCTL_URL; if it runs, switch the API on "
         "(rabbitmq-plugins enable rabbitmq_management), or correct --management-url"
+    )
+
+
+QUESTIONS: dict[str, Callable[[Management], object]] = {
+    "is there a queue": lambda management: management.has_queue("delay.lock.queue"),
+    "is there a virtual host": Management.check_vhost,
+    "what is there": lambda management: management.read(""),
+    "how many messages": lambda management: management.heard_of("q"),
+}
+
+
+@pytest.mark.parametrize("management", [Elsewhere], indirect=True)
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_a_path_behind_which_nothing_is_found_is_told_from_what_is_missing(
+    management: Management, question: Callable[[Management], object]
+) -> None:
+    """Where not even the overview is found, the URL is wrong, and no queue or virtual host missing."""
+    with pytest.raises(ManagementUnavailable) as caught:
+        question(management)
+
+    assert caught.value.what.endswith("/api answers, but not as RabbitMQ's management API does")
+    assert caught.value.fix == (
+        "correct --management-url: it names what stands before /api, such as http://localhost:15672"
     )

@@ -1,5 +1,6 @@
 """Turns of phrase that messages share."""
 
+import subprocess
 import time
 
 import pytest
@@ -8,6 +9,7 @@ from delayctl.topology.wording import (
     Spelling,
     argument,
     as_text,
+    command,
     did_you_mean,
     escaped,
     escaped_within,
@@ -15,6 +17,7 @@ from delayctl.topology.wording import (
     plural,
     quoted,
     shorten,
+    visible,
 )
 
 
@@ -147,3 +150,22 @@ def test_thousands_of_names_are_looked_up_in_no_time() -> None:
 def test_a_file_behind_a_command_can_be_typed(file: str, typed: str) -> None:
     """A hint is copied into a shell as it is."""
     assert argument(file) == typed
+
+
+NASTY = ["\x1b[2J;rm -rf", "it's \\ \n here", "a\u202eb", "r\udcff", "$(reboot)", "a b", ""]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_command_reaches_what_it_names(name: str) -> None:
+    """Whatever a name consists of, a shell makes that very name of it, and a terminal shows nothing else."""
+    typed = command("printf", "%s", name)
+
+    printed = subprocess.run(["bash", "-c", typed], capture_output=True, check=True).stdout
+
+    assert typed.isprintable()
+    assert as_text(printed) == name
+
+
+def test_a_text_is_shown_whole() -> None:
+    """However long it is, without what would move a cursor."""
+    assert visible("x" * 50 + "\x1b[2J") == "x" * 50 + "\\x1b[2J"
