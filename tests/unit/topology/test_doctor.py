@@ -381,6 +381,15 @@ class TestPlaces:
 
         assert diagnosis.message == f"orders.queue does not stay: {how}"
 
+    def test_the_queue_that_catches_canaries_is_no_target(self) -> None:
+        """It is meant to go, and nobody but delayctl verify consumes it."""
+        live = live_of(SHOP)
+        catcher = Queue("delay.verify.queue", Settings(expires=Duration(86_400_000)))
+        way = Binding(SHOP.exit, "queue", catcher.name, "delay.verify.#")
+        live = replace(live, queues={**live.queues, catcher.name: catcher}, bindings=live.bindings | {way})
+
+        assert codes(examination(live=live, figures={catcher.name: IDLE})) == []
+
 
 class TestParked:
     """What went no further, and why."""
