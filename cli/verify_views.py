@@ -32,6 +32,7 @@ class Report:
     took: Duration
     proofs: tuple[Proof, ...]
     unproved: tuple[str, ...] = ()  # Waits that are no levels, as people read of them.
+    stays_for: Duration | None = None  # How long the catcher outlives its last use.
 
     @property
     def is_proved(self) -> bool:
@@ -151,7 +152,8 @@ def _note_lines(report: Report) -> Iterator[str]:
         yield f"{click.style('Note:', fg='cyan')} {what}: {', '.join(report.unproved)}"
     if report.at_large:
         left = f"{plural(report.at_large, 'canary')} may still come out"
-        yield f"{click.style('Note:', fg='cyan')} {left}: {report.catcher} stays to catch them, and removes itself in a day"
+        ending = f", and removes itself when unused for {report.stays_for}" if report.stays_for else ""
+        yield f"{click.style('Note:', fg='cyan')} {left}: {report.catcher} stays to catch them{ending}"
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -52,6 +52,7 @@ PROVED = Report(
         ),
         Proof(probe("route", "orders.exchange 'order.created' to orders.timeout.queue", "15m"), "structure"),
     ),
+    stays_for=Duration.parse("1d"),
 )
 FAILED = replace(
     PROVED,
