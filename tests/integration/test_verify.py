@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -228,6 +229,23 @@ def test_a_run_that_was_killed_leaves_no_message_among_others(
     assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
     assert rabbit.ready("delay.unrouted.queue") == 0
     assert verify().code == 0
+    assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
+
+
+def test_ctrl_c_says_what_stays(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Canaries are on their way, and what catches them is still there."""
+    apply(rabbit, topology, "version: 1\ndelay: {levels: [20s]}\n")
+    running = delayctl_process("verify", str(topology.path), *rabbit.options, stdout=PIPE, stderr=PIPE)
+    until(lambda: rabbit.ready("delay.20s.queue") == 2, 20)
+
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+
+    assert (running.returncode, out) == (1, "")
+    assert err.strip().splitlines() == [
+        "Error: stopped: canaries may still come out, and delay.verify.queue stays to catch them",
+        "  fix: leave it there: it removes itself when unused for 1d",
+    ]
     assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
 
 
