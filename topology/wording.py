@@ -19,8 +19,12 @@ _BYTES = range(0xDC80, 0xDD00)
 
 def shorten(text: str, most: int = MAX_QUOTED) -> str:
     """A value as a message repeats it: cut to a length that can be read, and with nothing in it that moves a cursor."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return cut if cut.isprintable() else "".join(map(_printable, cut))
+    return printable(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def printable(text: str) -> str:
+    """A text with nothing in it that moves a cursor: names on a broker may hold any letters."""
+    return text if text.isprintable() else "".join(map(_printable, text))
 
 
 def _printable(char: str) -> str:

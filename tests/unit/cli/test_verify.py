@@ -124,6 +124,21 @@ def test_very_many_routes_are_one_row() -> None:
     assert [row.split()[:3] for row in rows] == [["FAILED", "route", "orders.exchange"], ["ok", "1,999", "routes"]]
 
 
+def test_names_move_no_cursor() -> None:
+    """Queues that stand in the way may have any name."""
+    note = "evil\x1b[2J\nproved would get the canaries too"
+    trouble = Trouble("missing", "evil\x1b[2J\nhas a consumer", "stop evil\x1b[2J")
+    proof = Proof(probe("level", "1m", "1m"), "structure", (trouble,), note=note)
+
+    lines = click.unstyle(report_text(replace(PROVED, proofs=(proof,)))).splitlines()
+
+    assert lines[-3:] == [
+        "Failed: level 1m: evil\\x1b[2J\\nhas a consumer [missing]",
+        "  fix: stop evil\\x1b[2J",
+        "Note: level 1m: evil\\x1b[2J\\nproved would get the canaries too",
+    ]
+
+
 def test_is_it_proved() -> None:
     """One way that is not is enough."""
     assert (PROVED.is_proved, FAILED.is_proved) == (True, False)
