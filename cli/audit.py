@@ -10,6 +10,7 @@ from delayctl.cli import exit_codes
 from delayctl.cli.audit_drain import drain
 from delayctl.cli.audit_report import check_report, write_report
 from delayctl.cli.audit_views import audit_json, audit_text
+from delayctl.cli.carry_out import confirm
 from delayctl.cli.options import connection_from, connection_options, output_option
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import Duration
@@ -115,7 +116,7 @@ def audit(
         access = connection.access.at(connection.vhost_for(Spec(levels=())))
         if not yes:
             names = ", ".join(queues)
-            click.confirm(f"Take everything out of {names} into {folder}?", abort=True, err=True)
+            confirm(f"Take everything out of {names} into {folder}?")
         for queue in queues:
             click.echo(f"Drained {plural(drain(access, queue, folder), 'message')} from {queue}.", err=True)
     moment = time.time_ns() // 1_000_000 if until is None else until

@@ -1,6 +1,8 @@
 """The command that cancels messages while they wait."""
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +21,8 @@ from delayctl.cli.views import to_json_text
 from delayctl.consumers.cancelled import Cancellation, encode
 from delayctl.publishers.choice import Ways
 from delayctl.publishers.connection import Connection
+from delayctl.publishers.delivery import Delivery
+from delayctl.publishers.errors import NotConfirmed
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.access import Access
 from delayctl.topology.duration import MAX_TTL_MS, Duration
@@ -26,7 +30,7 @@ from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Ref
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
 from delayctl.topology.spec import BrokerWaits, Spec
-from delayctl.topology.wording import plural, quoted
+from delayctl.topology.wording import plural, quoted, shorten
 
 _SLACK_MS = 3_600_000
 _MOST_ID_BYTES = 255
@@ -72,7 +76,9 @@ def cancel(
     remembered_ms = _longest_ms(spec) if asked_ms is None else asked_ms
     until_ms = 0 if undo else time.time_ns() // 1_000_000 + remembered_ms
     host = host_for(connection, connection.vhost_for(spec))
-    _tell(host.access, spec, [Cancellation(message_id, until_ms) for message_id in message_ids])
+    unconfirmed = _tell(host.access, spec, [Cancellation(message_id, until_ms) for message_id in message_ids])
+    if unconfirmed:
+        raise _stopped(message_ids, unconfirmed, "taken back" if undo else "cancelled")
     if output == "json":
         click.echo(to_json_text({"message_ids": list(message_ids), "undone": undo, "until": until_ms or None}))
     else:
@@ -80,15 +86,43 @@ def cancel(
     return exit_codes.DONE
 
 
-def _tell(access: Access, spec: Spec, cancellations: list[Cancellation]) -> None:
-    """Publish the cancellations and wait until the broker has them; without their stream they would be parked."""
+def _tell(access: Access, spec: Spec, cancellations: list[Cancellation]) -> list[str]:
+    """Publish the cancellations and wait until the broker has them; without their stream they would be parked.
+
+    Ctrl-C ends the waiting, and gives the ids that are not confirmed by then.
+    """
     names = Names(spec.prefix)
     _check_stream(access, names.cancellations())
+    sent: dict[str, Delivery] = {}
     with DelayPublisher(access, topology=Ways(names.exit(), ()), name="delayctl cancel") as publisher:
         key, exit = names.cancel_key(), names.exit()
-        sent = [publisher.publish(encode(each), key=key, exchange=exit) for each in cancellations]
-        for each in sent:
-            each.result()
+        try:
+            for each in cancellations:
+                sent[each.message_id] = publisher.publish(encode(each), key=key, exchange=exit)
+            for answer in sent.values():
+                answer.result()
+        except KeyboardInterrupt:
+            with suppress(NotConfirmed):  # Which is told by the ids.
+                publisher.close(0)
+    return [each.message_id for each in cancellations if not _is_confirmed(sent.get(each.message_id))]
+
+
+def _is_confirmed(answer: Delivery | None) -> bool:
+    return answer is not None and answer.done() and answer.exception() is None
+
+
+def _stopped(message_ids: Sequence[str], unconfirmed: Sequence[str], done: str) -> DelayctlError:
+    """Which are confirmed, and of which nobody knows."""
+    unknown = f"may be {done} or not: {_named(unconfirmed)}"
+    confirmed = [each for each in message_ids if each not in set(unconfirmed)]
+    known = f"{_named(confirmed)} {'is' if len(confirmed) == 1 else 'are'} {done}; " if confirmed else ""
+    return DelayctlError(
+        f"stopped: {known}not confirmed, {unknown}", fix="run it again with these ids: to do it twice changes nothing"
+    )
+
+
+def _named(message_ids: Sequence[str]) -> str:
+    return ", ".join(shorten(each, _MOST_ID_BYTES) for each in message_ids)
 
 
 def _check_stream(access: Access, stream: str) -> None:

@@ -121,7 +121,15 @@ def ask(question: str = "Carry out these changes?") -> None:
     """Ask on a terminal, and stop on a no; where nobody can be asked, --yes has to be given."""
     if not sys.stdin.isatty():
         raise click.UsageError("this asks before it changes anything, and there is no terminal to ask on: give --yes")
-    click.confirm(question, abort=True, err=True)
+    confirm(question)
+
+
+def confirm(question: str) -> None:
+    """Go on with a yes; Ctrl-C and a no end a command that has changed nothing yet."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as stop:
+        raise click.Abort("Nothing was changed.") from stop
 
 
 @dataclass

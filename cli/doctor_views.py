@@ -8,7 +8,7 @@ from delayctl.cli.lint_views import COLOURS
 from delayctl.topology.diagnosis import Diagnosis
 from delayctl.topology.examination import Examination
 from delayctl.topology.findings import Severity
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import plural, visible
 
 
 def doctor_text(examination: Examination, found: Sequence[Diagnosis], *, checks: int) -> str:
@@ -21,16 +21,17 @@ def _headline(examination: Examination, found: Sequence[Diagnosis]) -> str:
     words = {Severity.ERROR: ("not well", "red"), Severity.WARNING: ("well, with warnings", "yellow")}
     word, colour = words.get(found[0].severity, ("well", "green")) if found else ("well", "green")
     source = examination.file or "what was applied (the broker's own record)"
-    return f"{click.style(word, fg=colour)}: {source} → virtual host {examination.status.vhost}, RabbitMQ {examination.status.version}"
+    where = f"{source} → virtual host {examination.status.vhost}, RabbitMQ {examination.status.version}"
+    return f"{click.style(word, fg=colour)}: {visible(where)}"
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     word = click.style(diagnosis.severity.value.capitalize(), fg=COLOURS[diagnosis.severity])
-    yield f"{word} {diagnosis.code}: {diagnosis.message}"
-    yield from (f"  seen: {detail}" for detail in diagnosis.details)
-    yield f"  why: {diagnosis.reason}"
-    yield f"  fix: {diagnosis.fix}"
-    yield from (f"  run: {command}" for command in diagnosis.commands)
+    yield f"{word} {diagnosis.code}: {visible(diagnosis.message)}"
+    yield from (f"  seen: {visible(detail)}" for detail in diagnosis.details)
+    yield f"  why: {visible(diagnosis.reason)}"
+    yield f"  fix: {visible(diagnosis.fix)}"
+    yield from (f"  run: {visible(command)}" for command in diagnosis.commands)
 
 
 def _summary(examination: Examination, found: Sequence[Diagnosis], checks: int) -> str:

@@ -1,5 +1,6 @@
 """The command that delivers now what waits."""
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import Message
 from delayctl.consumers.sighting import Unreadable, Wanted, sighted
-from delayctl.publishers.contract import without_deaths, without_steps
+from delayctl.publishers.contract import EXPEDITED, without_deaths, without_steps
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
@@ -122,7 +123,8 @@ class _Search:
             return NOT_MEANT
         self.missing.discard(seen.message_id or "")
         self.unseen = {pattern for pattern in self.unseen if not topic_matches(pattern, seen.key)}
-        headers = without_steps(without_deaths(seen.headers))
+        # So that nobody takes it for one that left too early by itself.
+        headers = {**without_steps(without_deaths(seen.headers)), EXPEDITED: time.time_ns() // 1_000_000}
         properties = replace(Message.of(came).properties, headers=headers, expiration=None, user_id=None)
         return Onward(self.exit, came.key, f"{self.exit} with key {shorten(came.key)}", properties)
 

@@ -53,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         error.show()
         return exit_codes.USAGE
-    except click.Abort:
-        click.echo("\nStopped. Nothing was changed.", err=True)
+    except click.Abort as stop:
+        # What was done by then is known to the command alone; one that knows says it.
+        click.echo("\n" + " ".join(["Stopped.", *map(str, stop.args)]), err=True)
         return exit_codes.FAILED
     except click.ClickException as error:
         error.show()

@@ -10,7 +10,7 @@ from delayctl.topology.model import Settings
 from delayctl.topology.status import LevelStatus, Parked, Status
 from delayctl.topology.status_shards import wholes
 from delayctl.topology.verdict import SEVERITIES, Reason, is_healthy
-from delayctl.topology.wording import plural, shorten
+from delayctl.topology.wording import plural, shorten, visible
 
 WIDTH = 100
 _HEADINGS = ("level", "waiting", "full", "in/s", "out/s", "oldest", "early", "ttl", "max-length")
@@ -53,19 +53,19 @@ def _headline(status: Status, reasons: Sequence[Reason], source: str) -> str:
     word = click.style("healthy", fg="green") if healthy else click.style("not healthy", fg="red")
     counts = [(sum(r.severity == severity for r in reasons), severity) for severity in SEVERITIES[:2]]
     words = [plural(count, "reason" if severity == "unhealthy" else severity) for count, severity in counts if count]
-    return f"{word}: {source} → virtual host {status.vhost}, RabbitMQ {status.version}" + (
+    return f"{word}: {visible(f'{source} → virtual host {status.vhost}, RabbitMQ {status.version}')}" + (
         f" ({', '.join(words)})" if words else ""
     )
 
 
 def _parked_text(parked: Sequence[Parked]) -> str:
-    return ", ".join(f"{count_text(item.messages)} in {item.queue}" for item in parked) or "nowhere to park"
+    return ", ".join(f"{count_text(item.messages)} in {visible(item.queue)}" for item in parked) or "nowhere to park"
 
 
 def _reason_lines(reason: Reason) -> Iterator[str]:
-    yield f"{click.style(reason.severity.capitalize() + ':', fg=_COLOURS[reason.severity])} {reason.what}"
+    yield f"{click.style(reason.severity.capitalize() + ':', fg=_COLOURS[reason.severity])} {visible(reason.what)}"
     if reason.fix:
-        yield f"  fix: {reason.fix}"
+        yield f"  fix: {visible(reason.fix)}"
 
 
 def _waits(levels: Sequence[LevelStatus]) -> list[str]:

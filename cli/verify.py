@@ -27,7 +27,7 @@ from delayctl.cli.verify_metrics import Tally, Way, added_up, tallies_in, verify
 from delayctl.cli.verify_views import Report, report_json, report_text
 from delayctl.cli.views import to_json_text
 from delayctl.consumers.canaries import Flock, Progress
-from delayctl.consumers.catcher import Catcher
+from delayctl.consumers.catcher import Catcher, stays_for
 from delayctl.topology.canary import Observed, Probe, Proof, Task
 from delayctl.topology.canary_verdict import prove, why_missing
 from delayctl.topology.duration import Duration
@@ -40,7 +40,7 @@ from delayctl.topology.names import Names
 from delayctl.topology.spec import Spec
 from delayctl.topology.verify_look import look, read_figures
 from delayctl.topology.verify_plan import BODY, Effort, tasks_for
-from delayctl.topology.verify_probes import probes_at, probes_of
+from delayctl.topology.verify_probes import longest_wait, probes_at, probes_of
 from delayctl.topology.verify_ways import Seen, unproved_waits
 
 _MOST = 1_000
@@ -153,7 +153,14 @@ def prove_all(
     proofs, seen = _Trial(host, desired, run, effort, file, show).run_all(probes)
     took = Duration(round((time.monotonic() - begun) * 1000))
     catcher, unproved = Names(spec.prefix).verify_queue(), () if levels else tuple(unproved_waits(seen, desired))
-    return Report(file, host.vhost, seen.live.version, run, catcher, took, tuple(proofs), unproved)
+    stays = _stays_for(catcher, seen, desired)
+    return Report(file, host.vhost, seen.live.version, run, catcher, took, tuple(proofs), unproved, stays)
+
+
+def _stays_for(catcher: str, seen: Seen, desired: Topology) -> Duration | None:
+    """How long the catcher outlives its last use: one that was there before stays as it was declared."""
+    there = seen.live.queues.get(catcher)
+    return there.settings.expires if there else stays_for(longest_wait(desired))
 
 
 @dataclass(frozen=True)
@@ -173,20 +180,21 @@ class _Trial:
         assert management is not None
         seen = look(management, self.desired.prefix)
         tasks = tasks_for(probes, seen, self.effort, desired=self.desired, run=self.run, file=self.file)
-        observed = self._observe(tasks)
+        observed = self._observe(tasks, seen)
         missed = [probe for number, probe in enumerate(probes) if number in observed and observed[number].missing]
         figures = _figures_that_tell(management, missed) if missed else seen.figures
         judged = partial(prove, run=self.run, max_lateness=self.effort.max_lateness, figures=figures, file=self.file)
         return [judged(task, observed.get(number)) for number, task in enumerate(tasks)], seen
 
-    def _observe(self, tasks: Sequence[Task]) -> dict[int, Observed]:
+    def _observe(self, tasks: Sequence[Task], seen: Seen) -> dict[int, Observed]:
         """Send what is to be sent, and see what becomes of it; by the number of the task."""
         flights = {number: task.flight for number, task in enumerate(tasks) if task.flight is not None}
         if not flights:
             return {}
-        catcher, at_large = Catcher(self.host.access, self.desired.prefix, file=self.file), True
+        name, longest = Names(self.desired.prefix).verify_queue(), longest_wait(self.desired)
+        catcher, at_large = Catcher(self.host.access, self.desired.prefix, file=self.file, longest=longest), True
         try:
-            check_same_broker(self.host, Names(self.desired.prefix).verify_queue())
+            check_same_broker(self.host, name)
             with Bar() as bar:
                 flock = Flock(
                     catcher,
@@ -197,10 +205,18 @@ class _Trial:
                 )
                 observed = flock.fly(self.host.access, self.desired.exit, list(flights.values()))
             at_large = any(each.at_large for each in observed)
+        except KeyboardInterrupt as stop:
+            raise _stopped(name, _stays_for(name, seen, self.desired)) from stop
         finally:
             # Whatever is still on its way is caught by the queue, and leaves the broker with it.
             catcher.close(keep=at_large)
         return dict(zip(flights, observed, strict=True))
+
+
+def _stopped(catcher: str, stays: Duration | None) -> DelayctlError:
+    what = f"stopped: canaries may still come out, and {catcher} stays to catch them"
+    ending = f"it removes itself when unused for {stays}" if stays else "it is deleted by whoever declared it"
+    return DelayctlError(what, fix=f"leave it there: {ending}")
 
 
 def _figures_that_tell(management: Management, missed: Sequence[Probe]) -> Mapping[str, Figures]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from delayctl.topology.canary import How, Proof, Trouble
 from delayctl.topology.duration import Duration
-from delayctl.topology.wording import plural, shorten
+from delayctl.topology.wording import plural, shorten, visible
 
 _HEADINGS = ("", "way", "waits", "proved by", "back", "late")
 _WORDS: dict[How, str] = {"canaries": "canaries", "hastened": "hastened", "structure": "objects"}
@@ -32,6 +32,7 @@ class Report:
     took: Duration
     proofs: tuple[Proof, ...]
     unproved: tuple[str, ...] = ()  # Waits that are no levels, as people read of them.
+    stays_for: Duration | None = None  # How long the catcher outlives its last use.
 
     @property
     def is_proved(self) -> bool:
@@ -73,7 +74,7 @@ def _headline(report: Report) -> str:
     ways = plural(len(report.proofs), "way")
     counts = f"{failed:,} of {ways} failed" if failed else ways
     where = f"{report.file} → virtual host {report.vhost}, RabbitMQ {report.version}"
-    return f"{word}: {where} ({counts}, {plural(report.sent, 'canary')}, {_rounded(report.took)})"
+    return f"{word}: {visible(where)} ({counts}, {plural(report.sent, 'canary')}, {_rounded(report.took)})"
 
 
 def _rounded(took: Duration) -> str:
@@ -135,8 +136,8 @@ def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
 def _trouble_lines(proofs: Sequence[Proof]) -> Iterator[str]:
     for proof in proofs:
         for trouble in proof.troubles:
-            yield f"{click.style('Failed:', fg='red')} {_title(proof)}: {trouble.what} [{trouble.name}]"
-            yield f"  fix: {trouble.fix}"
+            yield f"{click.style('Failed:', fg='red')} {_title(proof)}: {visible(trouble.what)} [{trouble.name}]"
+            yield f"  fix: {visible(trouble.fix)}"
 
 
 def _note_lines(report: Report) -> Iterator[str]:
@@ -145,13 +146,14 @@ def _note_lines(report: Report) -> Iterator[str]:
         if proof.note is not None:
             by_note.setdefault(proof.note, []).append(_title(proof))
     for note, ways in by_note.items():
-        yield f"{click.style('Note:', fg='cyan')} {', '.join(ways)}: {note}"
+        yield f"{click.style('Note:', fg='cyan')} {', '.join(ways)}: {visible(note)}"
     if report.unproved:
         what = "not proved is how long messages wait in queues that are no levels, and that they leave"
-        yield f"{click.style('Note:', fg='cyan')} {what}: {', '.join(report.unproved)}"
+        yield f"{click.style('Note:', fg='cyan')} {what}: {visible(', '.join(report.unproved))}"
     if report.at_large:
         left = f"{plural(report.at_large, 'canary')} may still come out"
-        yield f"{click.style('Note:', fg='cyan')} {left}: {report.catcher} stays to catch them, and removes itself in a day"
+        ending = f", and removes itself when unused for {report.stays_for}" if report.stays_for else ""
+        yield f"{click.style('Note:', fg='cyan')} {left}: {report.catcher} stays to catch them{ending}"
 
 
 def report_json(report: Report) -> dict[str, Any]:

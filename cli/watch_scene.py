@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from delayctl.cli.verify_views import Report
 from delayctl.cli.views import change_symbol
 from delayctl.topology.duration import Duration
-from delayctl.topology.names import Names
 from delayctl.topology.plan import Plan, Wait, title
 from delayctl.topology.status import Facts, Status, status_of, waits_begun
 from delayctl.topology.verdict import Reason, is_healthy, verdict
@@ -95,8 +94,7 @@ def _marks(before: Mapping[str, Mark], sight: Sight) -> dict[str, Mark]:
 
 def sight_of(facts: Facts, *, source: str, now_ms: int, unread: str = "") -> Sight:
     """Put together what one look has read."""
-    status, plan, catcher = status_of(facts), facts.plan, Names(facts.desired.prefix).verify_queue()
-    status = replace(status, targets=tuple(target for target in status.targets if target.queue != catcher))
+    status, plan = status_of(facts), facts.plan
     untold = replace(status, differences=0, targets=(), warnings=plan.warnings)
     return Sight(
         now_ms,

@@ -11,6 +11,7 @@ from delayctl.consumers.reasons import cut, reason_text, told
 from delayctl.publishers.contract import (
     ATTEMPT,
     DUE,
+    EXPEDITED,
     FAILED_IN,
     HISTORY,
     LEVEL,
@@ -129,7 +130,7 @@ def _given_up(attempt: int, why: str) -> Park:
 
 def _stamped(message: Message, now_ms: int, reason: str) -> dict[str, Any]:
     headers = without_steps(without_deaths(message.headers))
-    for stale in (DUE, LEVEL, *COPIES):
+    for stale in (DUE, LEVEL, EXPEDITED, *COPIES):
         headers.pop(stale, None)
     headers.setdefault(ORIGIN, _origin(message))
     headers[HISTORY] = history_with(headers, message.attempt, now_ms, reason)

@@ -35,7 +35,7 @@ from delayctl.topology.errors import BadOption, DelayctlError, Refused, Unreacha
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
 from delayctl.topology.spec import RetrySpec, Spec, parking_circle
-from delayctl.topology.wording import quoted, shorten
+from delayctl.topology.wording import plural, quoted, shorten
 
 _LOG = logging.getLogger("delayctl.consumer")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -43,6 +43,10 @@ _SETTLED_AFTER_S = 1.0  # A connection that breaks sooner is no better than none
 _LOOK_AGAIN_AFTER_S = 15.0  # For a queue that was deleted while others are still consumed.
 _LARGEST_PREFETCH = 65_535
 _LOST = (ClosedByBroker, OSError, ValueError, struct.error)
+
+
+class _Unfinished(Exception):
+    """There is no more time for what is in hand."""
 
 
 class DelayConsumer:
@@ -175,9 +179,14 @@ class DelayConsumer:
             finished.ring()
 
     def run(self) -> None:
-        """Consume until stopped. In the main thread SIGTERM and SIGINT stop it, too."""
+        """Consume until stopped. In the main thread SIGTERM and SIGINT stop it, too.
+
+        A consumer runs once: after a `stop`, be it before this, it returns at once and logs that.
+        """
         if not self._handlers:
             raise DelayctlError("there is no handler", fix="give one with handle(queue, function)")
+        if self._was_stopped():
+            return
         self._refuse_circles()
         if self._recorder is not None:
             self._recorder.open()
@@ -204,6 +213,12 @@ class DelayConsumer:
             finished.close()
             if self._recorder is not None:
                 self._recorder.close()
+
+    def _was_stopped(self) -> bool:
+        """Say and log it; no error, since a thread that is to be stopped may not have come to `run` yet."""
+        if self._is_stopping:
+            _LOG.warning("nothing is consumed, since stop() was called: make another DelayConsumer to consume again")
+        return self._is_stopping
 
     def __enter__(self) -> "DelayConsumer":
         return self
@@ -282,7 +297,7 @@ class DelayConsumer:
                 is_strict, since = False, time.monotonic()
                 self.connected.set()
                 self._serve(link, workers, until=None if is_complete else since + _LOOK_AGAIN_AFTER_S)
-                workers.link += 1
+                workers.renew()
                 finished.hush()
                 if self._needs_no_pause(since):
                     pause = _FIRST_PAUSE_S
@@ -294,16 +309,26 @@ class DelayConsumer:
         return self._is_stopping or time.monotonic() - since > _SETTLED_AFTER_S
 
     def _serve(self, link: Link, workers: Workers, *, until: float | None) -> None:
+        gone_by: float | None = None
+
         def is_over() -> bool:
+            nonlocal gone_by
             if self._is_stopping:
                 workers.wind_down()
-                if time.monotonic() > self._stop_by:
-                    raise TimeoutError(f"not everything was finished within {self._stop_within_s:g} s")
+                self._check_time(link, self._stop_by, "after the stop")
+                return True
+            if link.gone:
+                workers.gone = frozenset(link.gone)
+                gone_by = gone_by or time.monotonic() + self._stop_within_s
+                self._check_time(link, gone_by, "after a queue was gone")
                 return True
             return until is not None and time.monotonic() > until
 
         try:
             link.serve(workers.hand_out, is_over)
+        except _Unfinished as error:
+            _LOG.warning("%s", error)
+            link.abort()
         except _LOST as error:
             _LOG.warning("the connection was lost: %s", error)
             link.abort()
@@ -312,6 +337,11 @@ class DelayConsumer:
             raise
         else:
             link.close()
+
+    def _check_time(self, link: Link, by: float, after: str) -> None:
+        if link.in_hand and time.monotonic() > by:
+            left = f"{plural(link.in_hand, 'message')} in hand not finished within {self._stop_within_s:g} s {after}"
+            raise _Unfinished(f"{left} (stop_within_s): not acknowledged, so that the broker gives them again")
 
     def _connect(self, number: int, finished: Finished, *, is_strict: bool) -> tuple[Link, bool]:
         """Connect to any of the brokers; says whether all queues are there, which a strict one insists on."""

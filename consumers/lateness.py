@@ -8,11 +8,11 @@
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from delayctl.consumers.message import Message
-from delayctl.publishers.contract import DUE
+from delayctl.publishers.contract import DUE, EXPEDITED
 from delayctl.topology.errors import BadOption
 from delayctl.topology.exposition import Family, Metric, Sample, exposition
 from delayctl.topology.lateness import BOUNDS_S, Counts
@@ -46,11 +46,16 @@ class Lateness:
     def note(self, message: Message, received_ms: int) -> None:
         """Count a message that came in at this moment (milliseconds since 1970).
 
-        One that is delivered again is left out: when it first came is not known any more.
+        One that is delivered again is left out: when it first came is not known any more. So is one that was expedited:
+        it comes early on purpose.
         """
         if message.redelivered:
             return
-        due = _due(message)
+        headers = _headers(message)
+        if EXPEDITED in headers:
+            return
+        found = headers.get(DUE)
+        due = found if type(found) is int else None
         with self._lock:
             if due is None:
                 self._undated[message.queue] += 1
@@ -85,11 +90,10 @@ class Lateness:
             yield found
 
 
-def _due(message: Message) -> int | None:
+def _headers(message: Message) -> Mapping[str, Any]:
     try:
-        due = message.headers.get(DUE)
+        return message.headers
     except (
         Exception
     ):  # Headers are written by anybody: what can't be read is the handler's to find out, and ends no worker.
-        return None
-    return due if type(due) is int else None
+        return {}

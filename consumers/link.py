@@ -1,6 +1,7 @@
 """One connection while it lasts: deliveries go out to the workers, and what they finish is told to the broker."""
 
 import heapq
+import logging
 import select
 import struct
 import time
@@ -15,6 +16,7 @@ from delayctl.publishers.connection import Connection
 from delayctl.publishers.frames import CHANNEL, Frame
 from delayctl.topology.wording import quoted
 
+_LOG = logging.getLogger("delayctl.consumer")
 _DELIVER = (frames.BASIC, frames.DELIVER)
 _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 # Both give a message back. A quorum queue takes what is rejected for failed: it counts it, and may let it wait.
@@ -50,6 +52,7 @@ class Link:
         self._acks = Acks(max(1, prefetch // 4))
         self._in_hand = 0
         self._later: list[tuple[float, int]] = []  # To be given back to the broker, and when.
+        self.gone: set[str] = set()  # Queues that the broker has taken away.
         self._heard = self._spoke = time.monotonic()
         self._is_draining = False
 
@@ -72,6 +75,11 @@ class Link:
             if is_over() and self._is_drained():
                 return
 
+    @property
+    def in_hand(self) -> int:
+        """How many deliveries are not finished."""
+        return self._in_hand
+
     def close(self) -> None:
         """Say goodbye."""
         self._connection.close()
@@ -83,7 +91,7 @@ class Link:
     def _is_drained(self) -> bool:
         if not self._is_draining:
             self._is_draining = True
-            self._send(b"".join(self._connection.cancel_frame(name) for name in self._queues))
+            self._send(b"".join(self._connection.cancel_frame(name) for name in self._queues if name not in self.gone))
             self._settle()
         return self._in_hand == 0
 
@@ -121,10 +129,11 @@ class Link:
             raise self._connection.closed(frame)
         if method == frames.CANCEL:
             name, _ = frames.read_short_string(frame[2], 4)
-            self._settle(at_once=True)  # The connection is still there, and what is done need not come again.
-            raise ConnectionResetError(f"the queue {quoted(name)} is gone")
+            # The connection is still there, and what is in hand of other queues need not come again.
+            _LOG.warning("the queue %s is gone; what is in hand is finished, then it is looked for", quoted(name))
+            self.gone.add(name)
 
-    def _settle(self, *, at_once: bool = False) -> None:
+    def _settle(self) -> None:
         """Say what is finished, as soon as that is worth it."""
         now = time.monotonic()
         done = []
@@ -140,7 +149,7 @@ class Link:
                 heapq.heappush(self._later, (now + _GIVE_BACK_AFTER_S, tag))
         self._in_hand -= len(done)
         self._acks.add(done, now)
-        acknowledged = self._acks.take(now, all_of_them=at_once or self._is_draining)
+        acknowledged = self._acks.take(now, all_of_them=self._is_draining)
         # Rejections come first: an acknowledgement may be of all up to a point.
         said = rejected + acknowledged + self._give_back(now)
         if said and self._recorder is not None:

@@ -44,6 +44,7 @@ class Workers:
 
     def __init__(self, count: int, treat: Callable[[Ticket], None], finished: Finished) -> None:
         self.link = 0  # The connection whose deliveries still count.
+        self.gone: frozenset[str] = frozenset()  # Queues whose deliveries nobody need begin with any more.
         self._treat = treat
         self._finished = finished
         self._is_winding_down = False
@@ -57,6 +58,11 @@ class Workers:
         put, finished = self._tickets.put, self._finished
         for delivery in deliveries:
             put(Ticket(link, delivery, self, finished))
+
+    def renew(self) -> None:
+        """Count on the next connection: what came by the one before comes again."""
+        self.link += 1
+        self.gone = frozenset()
 
     def wind_down(self) -> None:
         """Begin with nothing new: what no worker has begun with goes back."""
@@ -74,7 +80,7 @@ class Workers:
         while (ticket := self._tickets.get()) is not None:
             if ticket.is_void:
                 continue
-            if self._is_winding_down:
+            if self._is_winding_down or ticket.delivery.queue in self.gone:
                 ticket.give_back()
                 continue
             try:

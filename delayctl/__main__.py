@@ -10,7 +10,7 @@ def run() -> None:
 
         run_commands()
     except KeyboardInterrupt:
-        sys.exit("\nStopped. Nothing was changed.")
+        sys.exit("\nStopped.")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from delayctl.topology.ladder import headers_for, is_step_header
 DUE, LEVEL, ATTEMPT, ORIGIN = "delay-due", "delay-level", "delay-attempt", "delay-origin"
 HISTORY, REASON = "delay-history", "delay-parked"  # Of what failed.
 FAILED_IN = "delay-queue"  # The queue of what was parked: several may share a parking queue.
+EXPEDITED = "delay-expedited"  # When it was taken out of its delay on purpose, in milliseconds since 1970.
 _DEATHS = ("x-death", "x-first-death-", "x-last-death-", "x-delivery-count", "x-acquired-count")
 _FLAGS = (1 << 13 | 1 << 12 | 1 << 7).to_bytes(2, "big")  # Headers, delivery mode and message id.
 _PERSISTENT = b"\x02"

@@ -53,7 +53,7 @@ class PublisherClosed(NotPublished):
 class NotSendable(DelayctlError):
     """A message can't be written as AMQP asks for; nothing was sent."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: Exception | str) -> None:
         why = "its headers are nested too deeply" if isinstance(error, RecursionError) else error
         super().__init__(f"the message can't be sent: {why}", fix="correct its body, key, headers or id")
 

@@ -98,13 +98,15 @@ def encode_properties(properties: Properties) -> bytes:
     return flags.to_bytes(2, "big") + b"".join(values)
 
 
-def _octet(name: str, value: int) -> bytes:
-    if not 0 <= value <= 255:
-        raise NotEncodable(f"{name} is {value}, which is not between 0 and 255")
+def _octet(name: str, value: object) -> bytes:
+    if not isinstance(value, int) or not 0 <= value <= 255:
+        raise NotEncodable(f"{name} is {value!r}, which is no number between 0 and 255")
     return bytes((value,))
 
 
-def _encode_moment(moment: datetime | int) -> bytes:
+def _encode_moment(moment: object) -> bytes:
+    if not isinstance(moment, int | datetime):
+        raise NotEncodable(f"{moment!r} is no moment: neither a datetime nor whole seconds since 1970")
     seconds = moment if isinstance(moment, int) else int(moment.timestamp())
     if not 0 <= seconds < 2 * _INT64:
         raise NotEncodable(f"{moment} is before 1970")

@@ -3,12 +3,12 @@
 import itertools
 import os
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from delayctl.publishers.choice import ROUNDINGS, NoSuchDelay, Rounding, Way, Ways
+from delayctl.publishers.choice import ROUNDINGS, Rounding, Way, Ways
 from delayctl.publishers.clock import epoch_ms
 from delayctl.publishers.connection import HEARTBEAT_S, Connection
 from delayctl.publishers.contract import ContentMaker
@@ -16,6 +16,7 @@ from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.engine import Engine
 from delayctl.publishers.errors import NotConfirmed, NotSendable
 from delayctl.publishers.frames import CHANNEL, NotEncodable, Properties, publish_method
+from delayctl.publishers.given import as_bytes, checked_name, duration, epoch_ms_of, milliseconds, wrong_type
 from delayctl.publishers.known import Urls, brokers_at, known_ways
 from delayctl.publishers.outbox import Outbox
 from delayctl.publishers.window import Entry
@@ -28,7 +29,6 @@ from delayctl.topology.wording import quoted
 
 DEFAULT_WINDOW = 4_096
 _MOST_CACHED = 4_096
-_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
 class DelayPublisher:
@@ -90,7 +90,7 @@ class DelayPublisher:
         body: bytes | bytearray | memoryview | str,
         *,
         key: str,
-        delay: str | Duration | None = None,
+        delay: str | Duration | timedelta | None = None,
         due: datetime | None = None,
         level: str | None = None,
         exchange: str | None = None,
@@ -100,7 +100,8 @@ class DelayPublisher:
     ) -> Delivery:
         """Publish a message that comes out with `key` after a delay, at a due time, or after a level.
 
-        Without any of these it goes to `exchange`, or else comes out at once. The future resolves to the message id
+        A delay is a text such as "15m", or a timedelta: a number is refused, since it has no unit. Without any of
+        these it goes to `exchange`, or else comes out at once. The future resolves to the message id
         once the broker has it safe. Waits while too many messages are unconfirmed. Without `message_id` that of
         `properties` counts, else it is a new one.
         """
@@ -126,15 +127,15 @@ class DelayPublisher:
         properties: Properties | None = None,
     ) -> Delivery:
         """Publish as `publish` does, by a way that the caller has chosen; `due_ms` is what the message is stamped with."""
-        if properties is not None and properties.expiration is not None and way.level is not None:
-            raise DelayctlError(
-                "a message that waits in a delay has no expiration of its own: it would leave the delay by it",
-                fix="leave out expiration",
-            )
-        if not message_id:
-            message_id = (properties.message_id if properties is not None else None) or next(self._ids)
         try:
-            payload = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else _bytes(body)
+            if properties is not None and properties.expiration is not None and way.level is not None:
+                raise DelayctlError(
+                    "a message that waits in a delay has no expiration of its own: it would leave the delay by it",
+                    fix="leave out expiration",
+                )
+            if not message_id:
+                message_id = (properties.message_id if properties is not None else None) or next(self._ids)
+            payload = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else as_bytes(body)
             method = self._methods.get((way.exchange, key)) or self._method(way.exchange, key)
             content = self._content.make(
                 payload,
@@ -147,6 +148,8 @@ class DelayPublisher:
             )
         except (NotEncodable, UnicodeEncodeError, OverflowError, RecursionError) as error:
             raise NotSendable(error) from error
+        except (AttributeError, TypeError) as error:  # Looked for afterwards: every message would pay for a check.
+            raise NotSendable(wrong_type(key, way.exchange, headers, properties) or error) from error
         delivery = Delivery()
         self._engine.hand_over(Entry(message_id, way.exchange, key, method + content, len(payload), delivery))
         return delivery
@@ -201,7 +204,7 @@ class DelayPublisher:
                 raise
 
     def _way(
-        self, delay: str | Duration | None, due: datetime | None, level: str | None, exchange: str | None
+        self, delay: str | Duration | timedelta | None, due: datetime | None, level: str | None, exchange: str | None
     ) -> tuple[Way, int]:
         # Counted without a loop: every message pays for it.
         if (delay is not None) + (due is not None) + (level is not None) + (exchange is not None) > 1:
@@ -210,12 +213,13 @@ class DelayPublisher:
         if isinstance(delay, str):
             way, wait_ms = self._chosen.get(delay) or self._choose(delay)
         elif delay is not None:
-            way, wait_ms = self._ways.for_wait(delay.ms, self._rounding), delay.ms
+            wait_ms = milliseconds(delay)
+            way = self._ways.for_wait(wait_ms, self._rounding)
         elif due is not None:
-            due_ms = _epoch_ms(due)
+            due_ms = epoch_ms_of(due)
             return self._ways.for_wait(due_ms - now_ms, self._rounding), due_ms
         elif level is not None:
-            way = self._ways.at_level(level)
+            way = self._ways.at_level(checked_name(level))
             wait_ms = way.wait_ms
         elif exchange is not None:
             return Way(exchange), 0
@@ -224,7 +228,7 @@ class DelayPublisher:
         return way, now_ms + wait_ms  # What was meant: a level that is longer or shorter makes it late or early.
 
     def _choose(self, delay: str) -> tuple[Way, int]:
-        wait_ms = _duration(delay).ms
+        wait_ms = duration(delay).ms
         chosen = self._ways.for_wait(wait_ms, self._rounding), wait_ms
         if len(self._chosen) < _MOST_CACHED:
             self._chosen[delay] = chosen
@@ -247,28 +251,3 @@ class DelayPublisher:
                     f"the exchange {quoted(exchange)} is not on the broker",
                     fix="declare it: delayctl apply topology.yaml",
                 ) from error
-
-
-def _bytes(body: object) -> bytes:
-    if isinstance(body, bytearray | memoryview):
-        return bytes(body)
-    raise DelayctlError(
-        f"the body of a message is bytes or str, not of type {type(body).__name__}",
-        fix="encode it, for example with json.dumps(…)",
-    )
-
-
-def _duration(text: str) -> Duration:
-    try:
-        return Duration.parse(text)
-    except ValueError as error:
-        raise NoSuchDelay(f"the delay {error}", fix="write it as 500ms, 10s, 1m30s, 2h or 1d") from error
-
-
-def _epoch_ms(due: datetime) -> int:
-    if due.tzinfo is None:
-        raise DelayctlError(
-            "a due time needs a time zone, or nobody knows when it is",
-            fix="use datetime.now(UTC) + …, or .astimezone()",
-        )
-    return (due - _EPOCH) // _MS  # In whole numbers: a float loses the last millisecond now and then.

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from delayctl.topology.diagnosis import Check, Symptom, reasons, symptom_of
 from delayctl.topology.examination import Examination, Look, Seen
@@ -14,26 +15,51 @@ from delayctl.topology.wording import command, near, plural, quoted, shorten
 _NAMED = 5
 _REASON_WIDTH = 100
 _NO_LOOK = Look()
+_WHY_CANARIES = "delayctl verify had given them up, and what catches them was gone when they came out."
 
 
 def unrouted(examination: Examination) -> Iterator[Symptom]:
     """H301: what came out of a wait and had no way to go."""
     for reason in _parked(examination, "unrouted"):
         seen = _look(examination, reason.at).seen
+        if _are_canaries(examination, reason.at):
+            yield _of_canaries(examination, reason)
+            continue
         lines = _counted([_way_of(message, examination) for message in seen])
-        homeless = {message.key for message in seen if not _has_a_way(message.key, examination)}
+        others = [message for message in seen if not message.is_canary]
+        homeless = {message.key for message in others if not _has_a_way(message.key, examination)}
         fix = "they have a route by now: move them back"
-        if homeless or not seen:
+        if homeless or not others:
             fix = "add routes for their keys to the file and apply it, then move them back"
-        apply = (command("delayctl", "apply", examination.source),) if homeless or not seen else ()
+        apply = (command("delayctl", "apply", examination.source),) if homeless or not others else ()
         yield symptom_of(
             reason, *apply, *_redrive(examination, reason), details=_told(examination, reason, lines), fix=fix
         )
 
 
+def _are_canaries(examination: Examination, queue: str) -> bool:
+    """Whether all that is parked there was looked at, and nothing of it is anybody's."""
+    seen = _look(examination, queue).seen
+    return len(seen) >= _messages(examination.status, queue) and all(message.is_canary for message in seen)
+
+
+def _of_canaries(examination: Examination, reason: Reason) -> Symptom:
+    """Nobody misses them, and no route is meant for them."""
+    lines = _counted([_way_of(message, examination) for message in _look(examination, reason.at).seen])
+    found = symptom_of(
+        reason,
+        command("rabbitmqctl", "purge_queue", "-p", examination.status.vhost, reason.at),
+        details=_told(examination, reason, lines),
+        fix="they need no route: purge the queue, nothing else is in it",
+    )
+    return replace(found, severity=Severity.WARNING, reason=_WHY_CANARIES)
+
+
 def _way_of(message: Seen, examination: Examination) -> str:
-    """A key, what speaks against it, and where it waited."""
+    """A key, what speaks against it, and where it waited; of canaries every key is another."""
     waited = f", waited in {message.waited_in}" if message.waited_in else ""
+    if message.is_canary:
+        return f"a canary of delayctl verify{waited}: needs no route"
     if _has_a_way(message.key, examination):
         return f"key {quoted(message.key)}{waited}: has a route by now"
     exit = examination.desired.exit

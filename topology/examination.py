@@ -25,6 +25,7 @@ class Seen:
     reason: str | None = None  # Why it was parked, by whoever parked it.
     waited_in: str | None = None  # The queue that it expired in last.
     first_key: str | None = None  # That it had before it was tried again and parked.
+    is_canary: bool = False  # Sent by delayctl verify, which has given it up.
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,9 +243,12 @@ def _parked(facts: Facts) -> Iterator[Parked]:
 
 
 def _targets(levels: tuple[LevelStatus, ...], facts: Facts) -> Iterator[Target]:
-    """The queues right behind the ways out, those that only wait or park left out."""
+    """The queues right behind the ways out; left out are those that only wait or park, and what delayctl itself has there."""
+    ours = Names(facts.desired.prefix)
     exits = {level.settings.dead_letter_exchange for level in levels if level.is_there}
     apart = {level.queue for level in levels} | {parked.queue for parked in _parked(facts)}
+    # Canaries are caught for a while, and cancellations are a stream: neither is waited for, nor ever used up.
+    apart |= {ours.verify_queue(), ours.cancellations()}
     names = {
         binding.destination
         for name in exits

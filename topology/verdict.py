@@ -216,7 +216,7 @@ def parked_messages(status: Status, _: str) -> Iterator[Reason]:
         count = parked.messages or 0
         if count and parked.kind == "unrouted":
             what = f"{plural(count, 'message')} had no way out and {'is' if count == 1 else 'are'} parked in {parked.queue}"
-            fix = "add routes for their keys and apply, then send them on: delayctl redrive"
+            fix = "see which they are: delayctl doctor; add routes for their keys and apply, then send them on: delayctl redrive"
             yield Reason("unhealthy", what, fix, parked.queue)
         elif count:
             what = f"{plural(count, 'message')} failed every retry and {'is' if count == 1 else 'are'} parked in {parked.queue}"

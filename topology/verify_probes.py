@@ -33,6 +33,13 @@ def probes_at(levels: Sequence[str], probes: Sequence[Probe], desired: Topology)
     return tuple(probe for probe in probes if not wanted or probe.kind == "exit" or wanted & set(probe.queues))
 
 
+def longest_wait(desired: Topology) -> Duration:
+    """How long a canary can wait: at the longest level, or at all steps of the ladder."""
+    ladder = desired.ladder
+    climbs = [_sum(ladder, len(ladder.rungs))] if ladder else []
+    return max((*climbs, *(wait.ttl for wait in desired.waits)), default=_AT_ONCE)
+
+
 def _delay_probes(desired: Topology, run: str, up_to: Duration) -> Iterator[Probe]:
     """The exit, every level, every shard and every rung; also a sum of rungs, as clients without delayctl send it."""
     if not desired.waits:

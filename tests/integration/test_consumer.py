@@ -240,6 +240,37 @@ def test_a_queue_that_disappears_and_comes_back(
     assert [message.text for message in (*plain.messages, *target.messages)] == ["before", "meanwhile", "after"]
 
 
+def test_what_is_in_hand_is_finished_when_another_queue_goes(
+    rabbit: Rabbit, topology: TopologyFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each message is handled once and acknowledged, also behind tags of the queue that is gone; then it goes on."""
+    assert rabbit.delayctl("apply", topology.write("version: 1\nqueues: {one: {}, two: {}}\n"), "--yes").code == 0
+    release = threading.Event()
+
+    def work(_: Message) -> None:
+        release.wait(30)
+
+    one, two = Seen(work), Seen(work)
+    rabbit.publish("", "two", "gone 1", "gone 2", "gone 3")
+    with running(rabbit.url, topology.path, {"one": one, "two": two}, workers=3):
+        two.await_count(3)
+        rabbit.publish("", "one", *"abcdef")
+        rabbit.publish("", "two", "gone 4")
+        until(lambda: rabbit.queue("one").get("messages_unacknowledged") == 6, 15)
+        rabbit.api("DELETE", "queues/{vhost}/two")
+        until(lambda: "the queue 'two' is gone" in caplog.text, 15)
+        release.set()
+        one.await_count(6)
+        until(lambda: "not on the broker" in caplog.text, 15, what="the next connection")
+        rabbit.publish("", "one", "g")
+        one.await_count(7)
+
+    assert sorted((m.text, m.redelivered) for m in one.messages) == [(text, False) for text in "abcdefg"]
+    assert sorted(m.text for m in two.messages) == ["gone 1", "gone 2", "gone 3"]
+    assert rabbit.ready("one") == 0
+    assert "connection was lost" not in caplog.text
+
+
 def test_reconnects_to_any_of_the_brokers(applied: Rabbit, topology: TopologyFile) -> None:
     """A cut connection is opened again, a dead broker in the list passed over."""
     parts = urlsplit(applied.url)

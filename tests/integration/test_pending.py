@@ -175,6 +175,7 @@ class TestExpedite:
         assert [message.body for message in messages] == names
         assert {message.key for message in messages} == {"order.created"}
         assert all(message.headers["delay-due"] > time.time() * 1000 for message in messages)
+        assert all(message.headers["delay-expedited"] <= time.time() * 1000 for message in messages)
         assert rabbit.ready("delay.1h.queue") == 0
 
     def test_one_behind_others(self, rabbit: Rabbit, file: str) -> None:

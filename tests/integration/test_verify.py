@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -216,7 +217,7 @@ def test_one_at_a_time(rabbit: Rabbit, topology: TopologyFile) -> None:
 def test_a_run_that_was_killed_leaves_no_message_among_others(
     rabbit: Rabbit, topology: TopologyFile, verify: Verify
 ) -> None:
-    """What it sent is caught by a queue that removes itself; the next run takes that over, and cleans up."""
+    """What it sent is caught by a queue that removes itself; the next run leaves that there."""
     apply(rabbit, topology, "version: 1\ndelay: {levels: [2s]}\n")
     first = delayctl_process("verify", str(topology.path), *rabbit.options, stdout=-1)
     until(lambda: rabbit.ready("delay.2s.queue") == 2, 20)
@@ -228,7 +229,42 @@ def test_a_run_that_was_killed_leaves_no_message_among_others(
     assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
     assert rabbit.ready("delay.unrouted.queue") == 0
     assert verify().code == 0
-    assert "delay.verify.queue" not in str(rabbit.definitions())
+    assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
+
+
+def test_ctrl_c_says_what_stays(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Canaries are on their way, and what catches them is still there."""
+    apply(rabbit, topology, "version: 1\ndelay: {levels: [20s]}\n")
+    running = delayctl_process("verify", str(topology.path), *rabbit.options, stdout=PIPE, stderr=PIPE)
+    until(lambda: rabbit.ready("delay.20s.queue") == 2, 20)
+
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+
+    assert (running.returncode, out) == (1, "")
+    assert err.strip().splitlines() == [
+        "Error: stopped: canaries may still come out, and delay.verify.queue stays to catch them",
+        "  fix: leave it there: it removes itself when unused for 1d",
+    ]
+    assert rabbit.queue("delay.verify.queue")["arguments"]["x-expires"] == 86_400_000
+
+
+def test_canaries_of_an_earlier_run_are_caught_after_a_later_one(
+    rabbit: Rabbit, topology: TopologyFile, verify: Verify
+) -> None:
+    """Whatever became of those of the later one, and of the levels meanwhile."""
+    apply(rabbit, topology, "version: 1\ndelay: {levels: [6s]}\n")
+    first = delayctl_process("verify", str(topology.path), *rabbit.options, stdout=-1)
+    until(lambda: rabbit.ready("delay.6s.queue") == 2, 20)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=30)
+    apply(rabbit, topology, "version: 1\ndelay: {levels: [6s, 2d]}\n")
+
+    later = verify("--level", "2d")
+
+    assert (later.code, later.json["at_large"]) == (0, 0)
+    until(lambda: rabbit.ready("delay.6s.queue") == 0, 20)
+    assert rabbit.ready("delay.unrouted.queue") == 0
 
 
 def test_it_keeps_to_the_prefix(rabbit: Rabbit, topology: TopologyFile, verify: Verify) -> None:

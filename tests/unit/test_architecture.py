@@ -198,6 +198,7 @@ HOLDING = {
     ("datetime", "spark/rows.py"),
     ("datetime", "cli/simulate_arrivals.py"),
     ("datetime", "publishers/frames.py"),
+    ("datetime", "publishers/given.py"),
     ("datetime", "consumers/message.py"),
     ("datetime", "consumers/sighting.py"),
     ("datetime", "testing/contents.py"),

@@ -1,9 +1,17 @@
 """What cancel refuses before it writes anything, and how long it has a cancellation remembered."""
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pika
 import pytest
 from delayctl.cli.cancel import _longest_ms
+from delayctl.consumers.cancelled import decode
+from delayctl.publishers.delivery import Delivery
+from delayctl.publishers.publisher import DelayPublisher
+from delayctl.testing import SimulatedBroker
 from delayctl.topology.duration import Duration
 from delayctl.topology.parse import read_spec
 
@@ -47,3 +55,69 @@ def test_as_long_as_a_message_can_be_under_way(retries: str, expected: str) -> N
     spec = read_spec(text, {}, file="topology.yaml")
 
     assert Duration(_longest_ms(spec) - Duration.parse("1h").ms) == Duration.parse(expected)
+
+
+class TestStopped:
+    """Ctrl-C before the broker has answered."""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> str:
+        """A topology with cancellations."""
+        (tmp_path / "topology.yaml").write_text(FILE)
+        return str(tmp_path / "topology.yaml")
+
+    @pytest.fixture
+    def broker(self) -> Iterator[SimulatedBroker]:
+        """The exit, and a queue in the place of the stream, which no simulated broker has."""
+        with SimulatedBroker(in_turn=False) as running:
+            connection = pika.BlockingConnection(pika.URLParameters(running.url))
+            channel = connection.channel()
+            channel.exchange_declare("delay.exchange", "topic", durable=True)
+            channel.queue_declare("delay.cancelled.stream", durable=True)
+            channel.queue_bind("delay.cancelled.stream", "delay.exchange", "delay.cancel")
+            connection.close()
+            yield running
+
+    @pytest.mark.parametrize(("option", "done"), [((), "cancelled"), (("--undo",), "taken back")])
+    def test_it_says_which_are_confirmed(
+        self,
+        file: str,
+        broker: SimulatedBroker,
+        monkeypatch: pytest.MonkeyPatch,
+        option: tuple[str, ...],
+        done: str,
+    ) -> None:
+        """And which may have got there or not."""
+        published = DelayPublisher.publish
+
+        def publish(publisher: DelayPublisher, body: bytes, **options: Any) -> Delivery:
+            if (found := decode(body)) and found.message_id == "b":
+                raise KeyboardInterrupt
+            answer = published(publisher, body, **options)
+            answer.result(10)
+            return answer
+
+        monkeypatch.setattr(DelayPublisher, "publish", publish)
+        ran = delayctl("cancel", file, "a", "b", "c", *option, "--url", broker.url)
+
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == (
+            f"Error: stopped: a is {done}; not confirmed, may be {done} or not: b, c\n"
+            "  fix: run it again with these ids: to do it twice changes nothing\n"
+        )
+
+    def test_it_does_not_wait_for_a_broker_that_is_blocked(
+        self, file: str, broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One Ctrl-C is enough: a flush would take half a minute."""
+
+        def stopped(_: Delivery, timeout: float | None = None) -> str:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Delivery, "result", stopped)
+        begun = time.monotonic()
+        with broker.blocked():
+            ran = delayctl("cancel", file, "a", "b", "--url", broker.url)
+
+        assert ran.err.startswith("Error: stopped: not confirmed, may be cancelled or not: a, b\n")
+        assert time.monotonic() - begun < 15

@@ -56,6 +56,16 @@ def shown(examined: Examination) -> str:
 class TestText:
     """For people."""
 
+    def test_names_move_no_cursor(self) -> None:
+        """A parking queue may have any name; commands show it escaped, too."""
+        evil = "evil\x1b[2J\nwell"
+        figures = {evil: replace(IDLE, ready=1)}
+
+        text = shown(examination(figures=figures, parks=(evil,)))
+
+        assert "parked in evil\\x1b[2J\\nwell\n" in text
+        assert [line for line in text.splitlines() if not line.isprintable()] == []
+
     def test_eventful(self) -> None:
         """The gravest first, each with what was seen, why, and what to run."""
         check_golden("doctor_eventful.txt", shown(eventful()))

@@ -1,7 +1,10 @@
 """What expedite looks for, and whether all of it was there."""
 
+import time
+
 import pytest
 from delayctl.cli.expedite import _missing, _Search
+from delayctl.consumers.homes import Onward
 from delayctl.consumers.sighting import Wanted
 
 from tests.support.commands import Ran, delayctl
@@ -25,6 +28,18 @@ def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, tol
 
     assert search.is_found == is_found
     assert "".join(_missing(search)).startswith(told)
+
+
+def test_what_is_expedited_says_so() -> None:
+    """When that was, beside the due time that was meant: it comes early on purpose."""
+    began_ms = time.time_ns() // 1_000_000
+
+    decision = _Search("delay.exchange", Wanted()).decide(delivery(**{"delay-due": 7, "shop": "eu"}))
+
+    assert isinstance(decision, Onward)
+    headers = dict(decision.properties.headers or {})
+    assert 0 <= headers.pop("delay-expedited") - began_ms < 60_000
+    assert headers == {"delay-due": 7, "shop": "eu"}
 
 
 @pytest.mark.parametrize(

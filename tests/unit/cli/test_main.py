@@ -1,5 +1,6 @@
 """The one place that turns errors into text and a code."""
 
+import io
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from delayctl.cli.carry_out import confirm
 from delayctl.cli.main import cli, main
 from delayctl.topology.errors import DelayctlError, InvalidTopology, Location, Problem
 
@@ -50,11 +52,23 @@ class TestErrors:
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), EOFError(), click.Abort()], ids=repr)
     def test_a_stop_is_no_error(self, failing: Callable[[BaseException], Ran], error: BaseException) -> None:
-        """Ctrl-C leaves a broker from which the next run goes on."""
+        """Of what was done by then nothing is claimed: only the command knows."""
         ran = failing(error)
 
         assert (ran.code, ran.out) == (1, "")
-        assert ran.err.strip() == "Stopped. Nothing was changed."
+        assert ran.err.strip() == "Stopped."
+
+    def test_a_question_that_is_not_agreed_to(
+        self, failing: Callable[[BaseException], Ran], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A command that asks has done nothing yet, and says so."""
+        monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+        with pytest.raises(click.Abort) as stopped:
+            confirm("Carry out these changes?")
+
+        ran = failing(stopped.value)
+
+        assert (ran.code, ran.err.strip()) == (1, "Stopped. Nothing was changed.")
 
     def test_what_nobody_foresaw_is_no_traceback(
         self, failing: Callable[[BaseException], Ran], monkeypatch: pytest.MonkeyPatch
@@ -216,7 +230,7 @@ class TestLoading:
         with pytest.raises(SystemExit) as ended:
             run_as_program()
 
-        assert ended.value.code == "\nStopped. Nothing was changed."  # Which Python prints on stderr, and ends with 1.
+        assert ended.value.code == "\nStopped."  # Which Python prints on stderr, and ends with 1.
 
     def test_a_command_is_loaded_when_it_is_asked_for(self) -> None:
         """Clients, templates and servers take a second, which `validate` has no use for."""

@@ -11,7 +11,7 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures, Node, Samples, Statistics
 from delayctl.topology.live import Live
-from delayctl.topology.model import Policy, Queue, Topology, freeze_arguments
+from delayctl.topology.model import Binding, Policy, Queue, Topology, freeze_arguments
 from delayctl.topology.parse import read_spec
 from delayctl.topology.spec import ROCKETMQ_LEVELS, LevelSpec, QueueSpec, Spec, WaitSpec
 from delayctl.topology.status import Facts, Status, status_of
@@ -22,6 +22,7 @@ from tests.support.examples import live_of, shop
 from tests.support.golden import check_golden
 
 NOW = 1_700_000_000_000
+SHOP = shop()
 
 
 def history(waiting: int, per_second: int) -> tuple[Samples, Samples]:
@@ -180,3 +181,16 @@ def test_steps_of_the_ladder_that_nothing_waits_at_share_a_line() -> None:
         "5m",
         *(f"any.{step:02}" for step in range(12)),
     ]
+
+
+def test_names_move_no_cursor() -> None:
+    """A queue behind the exit may have any name, and anybody may have made it."""
+    live = live_of(SHOP)
+    evil = "evil\x1b[2J\nhealthy"
+    way = Binding(SHOP.exit, "queue", evil, "#")
+    live = replace(live, queues={**live.queues, evil: Queue(evil)}, bindings=live.bindings | {way})
+    found = status(SHOP, live, {})
+
+    text = click.unstyle(status_text(found, verdict(found, source="topology.yaml"), source="topology.yaml"))
+
+    assert text.splitlines()[-1] == "Note: nobody consumes evil\\x1b[2J\\nhealthy"

@@ -52,6 +52,7 @@ PROVED = Report(
         ),
         Proof(probe("route", "orders.exchange 'order.created' to orders.timeout.queue", "15m"), "structure"),
     ),
+    stays_for=Duration.parse("1d"),
 )
 FAILED = replace(
     PROVED,
@@ -121,6 +122,21 @@ def test_very_many_routes_are_one_row() -> None:
     rows = click.unstyle(report_text(report)).splitlines()[3:5]
 
     assert [row.split()[:3] for row in rows] == [["FAILED", "route", "orders.exchange"], ["ok", "1,999", "routes"]]
+
+
+def test_names_move_no_cursor() -> None:
+    """Queues that stand in the way may have any name."""
+    note = "evil\x1b[2J\nproved would get the canaries too"
+    trouble = Trouble("missing", "evil\x1b[2J\nhas a consumer", "stop evil\x1b[2J")
+    proof = Proof(probe("level", "1m", "1m"), "structure", (trouble,), note=note)
+
+    lines = click.unstyle(report_text(replace(PROVED, proofs=(proof,)))).splitlines()
+
+    assert lines[-3:] == [
+        "Failed: level 1m: evil\\x1b[2J\\nhas a consumer [missing]",
+        "  fix: stop evil\\x1b[2J",
+        "Note: level 1m: evil\\x1b[2J\\nproved would get the canaries too",
+    ]
 
 
 def test_is_it_proved() -> None:

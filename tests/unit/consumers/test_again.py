@@ -110,7 +110,14 @@ def test_a_policy_with_a_level_that_is_not_there_parks() -> None:
 def test_what_the_broker_wrote_is_stripped() -> None:
     """Traces of dead-lettering, stale stamps, and keys that would lead to other queues again."""
     came = message(
-        {"x-death": [{"count": 1}], "x-first-death-queue": "q", "delay-due": 5, "delay-level": "1m", "CC": ["other"]}
+        {
+            "x-death": [{"count": 1}],
+            "x-first-death-queue": "q",
+            "delay-due": 5,
+            "delay-level": "1m",
+            "delay-expedited": 3,
+            "CC": ["other"],
+        }
     )
 
     headers = forward(came, Retry(), PLAN, 7).properties.headers or {}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pika
 import pytest
 from delayctl.consumers import DelayConsumer, Message
 from delayctl.consumers.cancelled import Cancellation, encode
@@ -23,6 +24,9 @@ CANCELLING = read_spec(
 WITH_A_QUEUE = read_spec(
     "version: 1\ndelay: {levels: [1s]}\nqueues: {work: {}, delay.cancelled.stream: {}}\n", {}, file="topology.yaml"
 )
+
+
+TWO = read_spec("version: 1\nqueues: {work: {}, other: {}}\n", {}, file="topology.yaml")
 
 
 @contextmanager
@@ -160,3 +164,118 @@ def test_queues_that_park_in_a_circle_are_refused() -> None:
         "Error: queue 'later' parks in a circle: later → work → later\n"
         "  fix: park in a queue without a retry, in the file or in handle(park=…)"
     )
+
+
+class Slow:
+    """A handler that waits until it may go on, and keeps what it saw."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+        self.begun: list[tuple[str, bool]] = []
+
+    def __call__(self, message: Message) -> None:
+        """Note it, and wait."""
+        self.begun.append((message.text, message.redelivered))
+        self.may_go_on.wait(30)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    """Lets go of everything in the end."""
+    handler = Slow()
+    yield handler
+    handler.may_go_on.set()
+
+
+def delete(broker: SimulatedBroker, queue: str) -> None:
+    """Take a queue away."""
+    connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+    connection.channel().queue_delete(queue)
+    connection.close()
+
+
+class TestAQueueThatGoes:
+    """One of several queues of a consumer is deleted while it works."""
+
+    def test_what_is_in_hand_of_the_others_is_finished(self, slow: Slow, caplog: pytest.LogCaptureFixture) -> None:
+        """It is acknowledged on the same connection, and does not come again; then the consumer goes on."""
+        with SimulatedBroker(TWO, in_turn=False) as broker:
+            consumer = DelayConsumer(broker.url, topology=TWO, clock=broker.clock, workers=2)
+            consumer.handle("work", slow)
+            consumer.handle("other", lambda _: None)
+            for text in "abc":
+                broker.publish(text, key="work", exchange="")
+            with at_work(consumer):
+                until(lambda: len(slow.begun) == 2, 10, what="two messages", every=0.01)
+                delete(broker, "other")
+                until(lambda: "'other' is gone" in caplog.text, 10, what="the word of it", every=0.01)
+                slow.may_go_on.set()
+                until(lambda: len(slow.begun) == 3, 10, what="the third", every=0.01)
+                broker.publish("d", key="work", exchange="")
+                until(lambda: len(slow.begun) == 4, 10, what="one more", every=0.01)
+
+            assert sorted(slow.begun) == [("a", False), ("b", False), ("c", False), ("d", False)]
+            assert broker.messages("work") == []
+
+    def test_what_is_not_begun_of_its_own_is_left(self, slow: Slow, caplog: pytest.LogCaptureFixture) -> None:
+        """Nobody waits for it: it is gone with the queue, or comes again from where the queue is now."""
+        seen: list[str] = []
+        with SimulatedBroker(TWO, in_turn=False) as broker:
+            consumer = DelayConsumer(broker.url, topology=TWO, clock=broker.clock, workers=1)
+            consumer.handle("work", slow)
+            consumer.handle("other", lambda message: seen.append(message.text))
+            broker.publish("a", key="work", exchange="")
+            with at_work(consumer):
+                until(lambda: slow.begun, 10, what="the first message", every=0.01)
+                broker.publish("b", key="other", exchange="")
+                until(lambda: not broker.messages("other"), 10, what="the second", every=0.01)
+                delete(broker, "other")
+                until(lambda: "'other' is gone" in caplog.text, 10, what="the word of it", every=0.01)
+                slow.may_go_on.set()
+                until(lambda: not broker.messages("work"), 10, what="the end of the first", every=0.01)
+
+        assert (slow.begun, seen) == ([("a", False)], [])
+
+    def test_it_is_not_waited_for_without_end(self, slow: Slow, caplog: pytest.LogCaptureFixture) -> None:
+        """What is not finished in the time that a stop has comes again by the next connection."""
+        with SimulatedBroker(TWO, in_turn=False) as broker:
+            consumer = DelayConsumer(broker.url, topology=TWO, clock=broker.clock, stop_within_s=0.2)
+            consumer.handle("work", slow)
+            consumer.handle("other", lambda _: None)
+            broker.publish("a", key="work", exchange="")
+            with at_work(consumer):
+                until(lambda: slow.begun, 10, what="the message", every=0.01)
+                delete(broker, "other")
+                until(lambda: len(slow.begun) == 2, 10, what="the same again", every=0.01)
+                slow.may_go_on.set()
+
+        assert slow.begun == [("a", False), ("a", True)]
+        assert "1 message in hand not finished within 0.2 s after a queue was gone" in caplog.text
+
+
+def test_a_stop_that_takes_too_long_is_no_lost_connection(slow: Slow, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged for what it is, with what becomes of the rest."""
+    with SimulatedBroker(PLAIN, in_turn=False) as broker:
+        consumer = DelayConsumer(broker.url, topology=PLAIN, clock=broker.clock, stop_within_s=0.2)
+        consumer.handle("work", slow)
+        broker.publish("a", key="work", exchange="")
+        with at_work(consumer):
+            until(lambda: slow.begun, 10, what="the message", every=0.01)
+
+    assert caplog.messages == [
+        "1 message in hand not finished within 0.2 s after the stop (stop_within_s): "
+        "not acknowledged, so that the broker gives them again"
+    ]
+
+
+def test_a_run_after_a_stop_consumes_nothing_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A thread may be stopped before it has come to run; whoever means to begin again is told how."""
+    consumer = DelayConsumer("amqp://127.0.0.1:9", topology=PLAIN)
+    consumer.handle("work", lambda _: None)
+    consumer.stop()
+
+    consumer.run()
+
+    assert caplog.messages == [
+        "nothing is consumed, since stop() was called: make another DelayConsumer to consume again"
+    ]

@@ -57,6 +57,16 @@ def test_early_is_counted_apart() -> None:
     assert (found.one(COUNT), found.one(SUM), found.one(EARLY)) == (4, 0, 2)
 
 
+def test_what_was_expedited_is_left_out() -> None:
+    """It is early because somebody wanted it so, and its lateness says nothing."""
+    lateness = measured(3)
+    lateness.note(message(delay_due=DUE, delay_expedited=DUE - 600_000), DUE - 600_000)
+
+    found = Exposed(lateness.exposition())
+
+    assert (found.one(COUNT), found.one(EARLY)) == (1, 0)
+
+
 def test_queues_are_told_apart() -> None:
     """Whatever they are called."""
     lateness = Lateness()

@@ -1,14 +1,14 @@
 """What a publisher makes of what it is given, on the simulated broker."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from delayctl.publishers import NoSuchDelay, Properties
+from delayctl.publishers import NoSuchDelay, NotSendable, Properties
 from delayctl.testing import SimulatedBroker
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.parse import read_spec
 
 TOPOLOGY = read_spec("version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n", {}, file="topology.yaml")
@@ -105,3 +105,70 @@ def test_what_can_not_be_sent_is_told_so(broker: SimulatedBroker, body: str, hea
 
     with pytest.raises(DelayctlError, match="the message can't be sent: "):
         publisher.publish(body, key="work", headers=headers)
+
+
+@pytest.mark.parametrize("delay", [timedelta(minutes=1), timedelta(seconds=59, microseconds=999_001)], ids=str)
+def test_a_delay_may_be_a_timedelta(broker: SimulatedBroker, delay: timedelta) -> None:
+    """A millisecond that has begun counts whole, so that nothing comes early."""
+    broker.publisher().publish("order", key="work", delay=delay).result(10)
+
+    assert [each.due for each in broker.waiting("1m")] == [broker.now + timedelta(minutes=1)]
+
+
+def test_a_timedelta_that_is_over_does_not_wait(broker: SimulatedBroker) -> None:
+    """As a due time that is over."""
+    broker.publisher().publish("order", key="work", delay=timedelta(seconds=-1)).result(10)
+
+    [message] = broker.messages("delay.unrouted.queue")  # Which takes what comes out and has no route.
+    assert message.due == broker.now - timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "fix"),
+    [
+        ({"delay": 900}, "the delay 900 has no unit", 'write delay="900s" or delay=timedelta(seconds=900)'),
+        ({"delay": 1.5}, "the delay 1.5 has no unit", "delay=timedelta(seconds=1.5)"),
+        ({"delay": ["1m"]}, "a delay can't be ['1m'] of type list", 'write delay="15m", or give a timedelta'),
+        ({"due": date(2030, 1, 1)}, "a due time can't be datetime.date(2030, 1, 1) of type date", "datetime.combine("),
+        ({"due": 1_893_456_000}, "a due time can't be 1893456000 of type int", "give a datetime with a time zone"),
+        ({"level": 15}, "a level is named by a text, not by 15 of type int", 'write level="15m"'),
+    ],
+)
+def test_a_wait_that_is_none_is_refused(broker: SimulatedBroker, given: dict[str, Any], what: str, fix: str) -> None:
+    """With what it is, and what would do; nobody has to know which attribute was missing."""
+    publisher = broker.publisher()
+
+    with pytest.raises(BadOption) as caught:
+        publisher.publish("order", key="work", **given)
+
+    assert (caught.value.what, fix in (caught.value.fix or "")) == (what, True)
+
+
+def properties(**given: Any) -> Properties:
+    """What nobody has checked the types of."""
+    return Properties(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"headers": ["a"]}, "its headers are of type list, and no dict"),
+        ({"properties": {"priority": 5}}, "its properties are of type dict, and not Properties(…)"),
+        ({"properties": properties(headers=["a"])}, "its headers are of type list, and no dict"),
+        ({"properties": properties(priority="5")}, "priority is '5', which is no number between 0 and 255"),
+        (
+            {"properties": properties(timestamp=1.5)},
+            "1.5 is no moment: neither a datetime nor whole seconds since 1970",
+        ),
+        ({"key": ["order"]}, "its key is ['order'] of type list, and no text"),
+        ({"exchange": 3}, "3 is no text"),
+    ],
+)
+def test_a_part_of_the_wrong_type_is_named(broker: SimulatedBroker, given: dict[str, Any], what: str) -> None:
+    """As all else that can't be sent; nothing was."""
+    publisher = broker.publisher()
+
+    with pytest.raises(NotSendable) as caught:
+        publisher.publish("order", **{"key": "work", **given})
+
+    assert (caught.value.what, publisher.unanswered) == (f"the message can't be sent: {what}", 0)

@@ -381,6 +381,15 @@ class TestPlaces:
 
         assert diagnosis.message == f"orders.queue does not stay: {how}"
 
+    def test_the_queue_that_catches_canaries_is_no_target(self) -> None:
+        """It is meant to go, and nobody but delayctl verify consumes it."""
+        live = live_of(SHOP)
+        catcher = Queue("delay.verify.queue", Settings(expires=Duration(86_400_000)))
+        way = Binding(SHOP.exit, "queue", catcher.name, "delay.verify.#")
+        live = replace(live, queues={**live.queues, catcher.name: catcher}, bindings=live.bindings | {way})
+
+        assert codes(examination(live=live, figures={catcher.name: IDLE})) == []
+
 
 class TestParked:
     """What went no further, and why."""
@@ -415,6 +424,39 @@ class TestParked:
 
         assert diagnosis.fix == "they have a route by now: move them back"
         assert diagnosis.commands[0] == "delayctl redrive topology.yaml --queue delay.unrouted.queue --dry-run"
+
+    def test_h301_canaries_need_no_route(self) -> None:
+        """Where nothing else is parked, it may be purged."""
+        seen = tuple(Seen(f"delay.verify.cafe.{n}", waited_in="delay.5m.queue", is_canary=True) for n in range(2))
+        figures = {"delay.unrouted.queue": replace(IDLE, ready=2)}
+
+        [diagnosis] = found(examination(figures=figures, looks={"delay.unrouted.queue": Look(seen)}), "H301")
+
+        assert diagnosis.severity is Severity.WARNING
+        assert diagnosis.details == ("2 × a canary of delayctl verify, waited in delay.5m.queue: needs no route",)
+        assert diagnosis.fix == "they need no route: purge the queue, nothing else is in it"
+        assert diagnosis.commands == ("rabbitmqctl purge_queue -p / delay.unrouted.queue",)
+
+    @pytest.mark.parametrize(
+        ("seen", "fix"),
+        [
+            (
+                (Seen("mail"), Seen("k", is_canary=True)),
+                "add routes for their keys to the file and apply it, then move",
+            ),
+            ((Seen("order.created"), Seen("k", is_canary=True)), "they have a route by now: move them back"),
+            ((Seen("k", is_canary=True),), "add routes for their keys to the file and apply it, then move"),
+        ],
+        ids=["with one that has no route", "with one that has", "not all were looked at"],
+    )
+    def test_h301_canaries_among_others(self, seen: tuple[Seen, ...], fix: str) -> None:
+        """What is said is said of the others, and nothing is purged."""
+        figures = {"delay.unrouted.queue": replace(IDLE, ready=2)}
+
+        [diagnosis] = found(examination(figures=figures, looks={"delay.unrouted.queue": Look(seen)}), "H301")
+
+        assert (diagnosis.severity, diagnosis.fix.startswith(fix)) == (Severity.ERROR, True)
+        assert not any("purge" in command for command in diagnosis.commands)
 
     def test_h301_many_keys(self) -> None:
         """The most frequent are named."""

@@ -372,6 +372,16 @@ class TestVerdict:
         assert said(found) == [("note", "nobody consumes orders.queue")]
         assert is_healthy(verdict(found, source="t.yaml"))
 
+    @pytest.mark.parametrize("queue", ["delay.verify.queue", "delay.cancelled.stream"])
+    def test_delayctls_own_queues_at_the_exit_are_no_targets(self, queue: str) -> None:
+        """Nobody is meant to consume them, so nothing is said of them and nothing counted."""
+        live = live_of(SHOP)
+        ours = Binding(SHOP.exit, "queue", queue, "delay.#")
+        found = status(live=replace(live, queues={**live.queues, queue: Queue(queue)}, bindings=live.bindings | {ours}))
+
+        assert [target.queue for target in found.targets] == ["orders.queue"]
+        assert said(found) == []
+
     def test_what_plan_warns_of_is_passed_on(self) -> None:
         """A stranger behind an entrance does not wait."""
         stranger = Binding("delay.5m.exchange", "queue", "orders.queue", "#")

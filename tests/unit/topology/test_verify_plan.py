@@ -12,7 +12,7 @@ from delayctl.topology.figures import Figures
 from delayctl.topology.model import Binding, Exchange, Policy, Queue
 from delayctl.topology.parse import read_spec
 from delayctl.topology.verify_plan import HASTEN_MS, Effort, tasks_for
-from delayctl.topology.verify_probes import probes_at, probes_of
+from delayctl.topology.verify_probes import longest_wait, probes_at, probes_of
 from delayctl.topology.verify_ways import Seen, unproved_waits
 
 from tests.support.examples import live_of
@@ -42,6 +42,26 @@ UP_TO = Duration(8_000)
 PROBES = probes_of(SPEC, TOPOLOGY, run="cafe", up_to=UP_TO)
 EFFORT = Effort(3, UP_TO, Duration(1_000), Duration(10_000))
 SEEN = Seen(live_of(TOPOLOGY), {queue.name: Figures(0) for queue in TOPOLOGY.queues})
+
+
+@pytest.mark.parametrize(
+    ("delay", "expected"),
+    [
+        ("levels: [5s, 15m]", "15m"),
+        ("levels: [5s], any: {unit: 1s, steps: 4}", "15s"),
+        ("levels: [1m], any: {unit: 1s, steps: 4}", "1m"),
+    ],
+)
+def test_how_long_a_canary_can_wait(delay: str, expected: str) -> None:
+    """At the longest level, or at all steps of the ladder."""
+    spec = read_spec(f"version: 1\ndelay: {{{delay}}}\n", {}, file="topology.yaml")
+
+    assert longest_wait(expand(spec)) == Duration.parse(expected)
+
+
+def test_nothing_waits_without_delays() -> None:
+    """As where a file says so."""
+    assert longest_wait(expand(read_spec("version: 1\ndelay: none\n", {}, file="topology.yaml"))) == Duration(0)
 
 
 def task_for(name: str, seen: Seen = SEEN, effort: Effort = EFFORT) -> Task:
