@@ -7,6 +7,7 @@ from delayctl.cli.host import Host, host_for
 from delayctl.cli.options import Connection, spec_from
 from delayctl.cli.seen import seen_of
 from delayctl.cli.status import gather
+from delayctl.consumers.deaths import Delays
 from delayctl.publishers.known import recorded_ladder, recorded_levels
 from delayctl.topology import rules_live
 from delayctl.topology.adopt import own_prefixes
@@ -105,9 +106,11 @@ class Bedside:
             return Look(obstacle="somebody consumes from it")
         try:
             with self.host.broker() as broker:
-                return Look(tuple(seen_of(found.key, found.headers) for found in broker.peek(queue, _MOST_PEEKED)))
+                peeked = broker.peek(queue, _MOST_PEEKED)
         except (NotPermitted, Refused) as error:
             return Look(obstacle=error.what)
+        delays = Delays.of(self.desired)
+        return Look(tuple(seen_of(found.key, found.headers, delays) for found in peeked))
 
 
 def by_file(file: str, connection: Connection, options: dict[str, Any]) -> Bedside:

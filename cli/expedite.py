@@ -20,6 +20,7 @@ from delayctl.cli.options import (
 from delayctl.cli.pending import UNSEEN
 from delayctl.cli.returning import returning
 from delayctl.cli.views import to_json_text
+from delayctl.consumers.deaths import Delays
 from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import Message
@@ -80,7 +81,7 @@ def expedite(*, topology: str, output: str, **options: Any) -> int:
     _check(taken)
     connection, spec = connection_from(options), spec_from(topology, options)
     host, desired = host_for(connection, connection.vhost_for(spec)), expand(spec)
-    search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])))
+    search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])), Delays.of(desired))
     queues = _queues(desired, host.read(spec.prefix, unseen=UNSEEN), taken["levels"])
     tour = Tour(taken["limit"])
     tour.make(
@@ -97,6 +98,7 @@ class _Search:
 
     exit: str
     wanted: Wanted
+    delays: Delays
     missing: set[str] = field(init=False)
     unseen: set[str] = field(init=False)  # Keys that nothing had.
 
@@ -115,7 +117,7 @@ class _Search:
     def decide(self, came: Delivery) -> Onward | Stays:
         """To the exit, with the key that it carries: as if its time were up."""
         try:
-            seen = sighted(came)
+            seen = sighted(came, self.delays)
         except Unreadable as error:
             return Stays(f"its headers can't be read: {error}", "it comes out by itself when its time is up")
         if not self.wanted.wants(seen, 0):

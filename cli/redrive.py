@@ -83,7 +83,7 @@ def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
 
     def decide(came: Delivery) -> Onward | Stays:
         try:
-            seen = sighted(came)
+            seen = sighted(came, homes.known.delays)
         except Unreadable as error:
             return Stays(f"its headers can't be read: {error}", "take it with another client")
         now_ms = time.time_ns() // 1_000_000

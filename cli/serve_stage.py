@@ -138,7 +138,7 @@ class LiveStage:
         self._check_parking(queue)
         host = self._bedside.host
         given_back = returning(host, queue)
-        seen = look(host.access, queue, _MOST_LOOKED_AT, given_back.most, preview=_PREVIEW)
+        seen = look(host.access, queue, _MOST_LOOKED_AT, given_back.most, self._known.delays, preview=_PREVIEW)
         place = Place(queue, None)
         found = Found(place, seen.ready, seen.seen, seen.held_ms, seen.is_worn, given_back.keeps_place)
         return parked_json(found, seen.bodies)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delayctl.consumers.again import COPIES, history_with
+from delayctl.consumers.deaths import Delays, death_at_home
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import Message
-from delayctl.consumers.sighting import Sighting, deaths_of
+from delayctl.consumers.sighting import Sighting
 from delayctl.publishers.contract import ATTEMPT, FAILED_IN, HISTORY, ORIGIN, REASON, without_deaths, without_steps
 from delayctl.publishers.frames import Headers, Properties
 from delayctl.topology import routing
@@ -46,7 +47,7 @@ class Known:
     unrouted: str  # The queue of what has no way out.
     parks: Mapping[str, tuple[str, ...]]  # Parking queue to the queues whose failures it holds.
     ways_back: Mapping[str, str]  # Queue to the key that leads to it alone, from the exit.
-    delay_queues: frozenset[str]
+    delays: Delays
 
     @classmethod
     def of(cls, spec: Spec) -> "Known":
@@ -57,7 +58,7 @@ class Known:
             parks[retry.park] = (*parks.get(retry.park, ()), retry.queue)
         in_levels = [retry.queue for retry in spec.retries if retry.by_broker is None]
         ways_back = {queue: names.retry_key(queue) for queue in in_levels}
-        return cls(names.exit(), names.unrouted_queue(), parks, ways_back, topology.delay_queues)
+        return cls(names.exit(), names.unrouted_queue(), parks, ways_back, Delays.of(topology))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,10 @@ class Homes:
         said = seen.headers.get(FAILED_IN)
         if isinstance(said, str):
             return said
-        if death := self._death_at_home(seen):
+        if death := death_at_home(seen.headers, self.known.delays):
             return str(death.get("queue"))
         parked_here = self.known.parks.get(parking, ())
         return parked_here[0] if len(parked_here) == 1 else None
-
-    def _death_at_home(self, seen: Sighting) -> Mapping[str, Any]:
-        """What the broker noted when it took the message from its consumers; in a delay queue it was on its way."""
-        return next((death for death in deaths_of(seen.headers) if self._is_at_home(death.get("queue"))), {})
-
-    def _is_at_home(self, queue: object) -> bool:
-        """Say whether a death names a queue with consumers; whoever publishes can write one that names none at all."""
-        return isinstance(queue, str) and queue not in self.known.delay_queues
 
     def _to_queue(self, queue: str, came: Delivery, seen: Sighting, now_ms: int) -> Onward:
         back = self.known.ways_back.get(queue)
@@ -106,22 +99,13 @@ class Homes:
         headers = self._stamped(came.queue, seen, now_ms)
         for name in COPIES:  # Keys that would lead it to other queues, too.
             headers.pop(name, None)
-        exchange_then, key_then = self._origin(seen)
-        headers.setdefault(ORIGIN, {"exchange": exchange_then, "key": key_then})
+        headers.setdefault(ORIGIN, {"exchange": seen.exchange, "key": seen.key})
         return Onward(exchange, key, queue, _properties(came, headers))
 
-    def _origin(self, seen: Sighting) -> tuple[str, str]:
-        """The exchange and key that a message first came by, as far as anybody noted it."""
-        death = {} if ORIGIN in seen.headers else self._death_at_home(seen)
-        keys = death.get("routing-keys")
-        if isinstance(keys, list) and keys:
-            return str(death.get("exchange", "")), str(keys[0])
-        return seen.exchange, seen.key
-
     def _to_its_origin(self, came: Delivery, seen: Sighting, now_ms: int) -> Onward | Stays:
-        if not isinstance(seen.headers.get(ORIGIN), dict) and not self._death_at_home(seen):
+        if not isinstance(seen.headers.get(ORIGIN), dict) and not death_at_home(seen.headers, self.known.delays):
             return Stays("nothing says where it came from", "name the queue with --to")
-        exchange, key = self._origin(seen)
+        exchange, key = seen.exchange, seen.key
         headers = self._stamped(came.queue, seen, now_ms)
         origin = headers.pop(ORIGIN, None)
         if isinstance(origin, dict) and origin.get("cc"):

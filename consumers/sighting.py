@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from delayctl.consumers.deaths import Delays, death_at_home, latest_death, told_by, way_in
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import GIVEN_OUT, Message
-from delayctl.publishers.contract import DUE, HISTORY, REASON
+from delayctl.publishers.contract import DUE, HISTORY, ORIGIN, REASON
 from delayctl.topology.routing import topic_matches
 
 _UNREADABLE = (ValueError, IndexError, struct.error)
@@ -41,36 +42,36 @@ class Unreadable(ValueError):
     """The headers of a message can't be understood."""
 
 
-def sighted(came: Delivery) -> Sighting:
+def sighted(came: Delivery, delays: Delays) -> Sighting:
     """What a delivery tells of itself; raises Unreadable where its headers are no headers."""
     try:
         message = Message.of(came)
         headers = message.headers
     except _UNREADABLE as error:
         raise Unreadable(str(error)) from error
-    last = latest_death(headers)
+    last, at_home = latest_death(headers), death_at_home(headers, delays)
+    exchange, key = _first_way(message, at_home)
     return Sighting(
         message.message_id,
-        message.key,
-        message.exchange,
+        key,
+        exchange,
         message.attempt,
-        message.parked or _said_by_broker(last),
+        _reason(headers, at_home or last),
         _parked_at(headers, last),
         _moment(headers.get(DUE)),
         headers,
     )
 
 
-def latest_death(headers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the broker noted when it last dead-lettered the message; nothing where it never did."""
-    deaths = deaths_of(headers)
-    return deaths[0] if deaths else {}
+def _first_way(message: Message, at_home: Mapping[str, Any]) -> tuple[str, str]:
+    """The exchange and the key of a message before anybody parked it, as far as its consumer or the broker noted them."""
+    noted = None if isinstance(message.headers.get(ORIGIN), dict) else way_in(at_home)
+    return noted or (message.exchange, message.key)
 
 
-def deaths_of(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Every queue that the broker took the message out of, the latest first."""
-    deaths = headers.get("x-death")
-    return tuple(death for death in deaths if isinstance(death, dict)) if isinstance(deaths, list) else ()
+def _reason(headers: Mapping[str, Any], death: Mapping[str, Any]) -> str | None:
+    said = headers.get(REASON)
+    return said if isinstance(said, str) else told_by(death)
 
 
 def times_returned(came: Delivery) -> int:
@@ -80,10 +81,6 @@ def times_returned(came: Delivery) -> int:
     except _UNREADABLE:
         return 0
     return count if isinstance(count, int) else 0
-
-
-def _said_by_broker(death: Mapping[str, Any]) -> str | None:
-    return f"{death.get('reason')} in {death.get('queue')}" if death else None
 
 
 def _parked_at(headers: Mapping[str, Any], death: Mapping[str, Any]) -> int | None:

@@ -5,7 +5,7 @@ from delayctl.cli.expedite import _missing, _Search
 from delayctl.consumers.sighting import Wanted
 
 from tests.support.commands import Ran, delayctl
-from tests.unit.consumers.test_sighting import delivery
+from tests.unit.consumers.test_sighting import DELAYS, delivery
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tests.unit.consumers.test_sighting import delivery
 )
 def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, told: str) -> None:
     """A key as well as an id."""
-    search = _Search("delay.exchange", wanted)
+    search = _Search("delay.exchange", wanted, DELAYS)
 
     search.decide(delivery())
 

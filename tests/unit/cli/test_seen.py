@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 from delayctl.cli.seen import seen_of
+from delayctl.consumers.deaths import Delays
 from delayctl.topology.examination import Seen
+
+DELAYS = Delays("", frozenset({"delay.1m.queue"}), frozenset({"delay.1m.queue"}))
 
 
 @pytest.mark.parametrize(
@@ -20,13 +23,17 @@ from delayctl.topology.examination import Seen
             {"x-death": [{"queue": "work", "reason": "delivery_limit", "routing-keys": ["order.created"]}]},
             Seen("k", "tried too often in work", first_key="order.created"),
         ),
+        (
+            {"x-death": [{"queue": "work", "reason": "rejected", "routing-keys": ["order.created"]}]},
+            Seen("k", "rejected in work", first_key="order.created"),
+        ),
         ({"x-death": "odd", "delay-parked": 3, "delay-origin": "odd"}, Seen("k")),
         ({"x-death": [], "delay-origin": {"key": 3}}, Seen("k")),
         ({"x-death": ["odd"]}, Seen("k")),
         ({"x-death": [{"reason": "expired"}]}, Seen("k")),
     ],
-    ids=["nothing", "expired", "parked", "by the broker", "odd types", "empty", "odd death", "no queue"],
+    ids=["nothing", "expired", "parked", "by the broker", "rejected", "odd types", "empty", "odd death", "no queue"],
 )
 def test_headers_are_read_with_care(headers: dict[str, Any], expected: Seen) -> None:
     """As far as they make sense, and no further."""
-    assert seen_of("k", headers) == expected
+    assert seen_of("k", headers, DELAYS) == expected

@@ -42,7 +42,7 @@ def parked(queue: str, headers: dict[str, Any], *, exchange: str = "delay.exchan
 
 def home(came: Delivery, **options: Any) -> Onward | Stays:
     """Where it goes."""
-    return Homes(KNOWN, Network.of_topology(expand(SPEC)), **options).of(came, sighted(came), NOW_MS)
+    return Homes(KNOWN, Network.of_topology(expand(SPEC)), **options).of(came, sighted(came, KNOWN.delays), NOW_MS)
 
 
 def died(queue: str, reason: str = "rejected", **more: Any) -> dict[str, Any]:
