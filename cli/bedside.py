@@ -1,5 +1,6 @@
 """Reads all that a doctor looks at: by the file, or by the broker's own record of what was applied."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +111,8 @@ class Bedside:
         except (NotPermitted, Refused) as error:
             return Look(obstacle=error.what)
         delays = Delays.of(self.desired)
-        return Look(tuple(seen_of(found.key, found.headers, delays) for found in peeked))
+        now_ms = time.time_ns() // 1_000_000
+        return Look(tuple(seen_of(found.exchange, found.key, found.headers, delays, now_ms) for found in peeked))
 
 
 def by_file(file: str, connection: Connection, options: dict[str, Any]) -> Bedside:

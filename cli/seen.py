@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from delayctl.consumers.deaths import Delays, death_at_home, latest_death, told_by, way_in
-from delayctl.publishers.contract import ORIGIN, REASON
+from delayctl.publishers.contract import DUE, ORIGIN, REASON, without_deaths
 from delayctl.topology.examination import Seen
 
 
-def seen_of(key: str, headers: Mapping[str, Any], delays: Delays) -> Seen:
+def seen_of(exchange: str, key: str, headers: Mapping[str, Any], delays: Delays, now_ms: int) -> Seen:
     """The key that it came with and the one that it first had, why it was parked, and where it waited."""
     last, at_home = latest_death(headers), death_at_home(headers, delays)
     said = headers.get(REASON)
@@ -17,6 +17,9 @@ def seen_of(key: str, headers: Mapping[str, Any], delays: Delays) -> Seen:
         reason=said if isinstance(said, str) else told_by(at_home),
         waited_in=str(last["queue"]) if last.get("reason") == "expired" and "queue" in last else None,
         first_key=_first_key(headers, at_home),
+        exchange=exchange,
+        headers=without_deaths(headers),
+        is_due=type(due := headers.get(DUE)) is int and 0 < due <= now_ms,
     )
 
 

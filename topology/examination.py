@@ -25,6 +25,9 @@ class Seen:
     reason: str | None = None  # Why it was parked, by whoever parked it.
     waited_in: str | None = None  # The queue that it expired in last.
     first_key: str | None = None  # That it had before it was tried again and parked.
+    exchange: str | None = None  # That it came by; None for the exit.
+    headers: Mapping[str, object] = field(default_factory=dict)  # Those that would be sent on.
+    is_due: bool = False  # Its time was up, as far as it says when.
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,63 @@ class TestUnrouted:
         assert (message.body, message.key, "x-death" in message.headers) == ("one", "lost.key", False)
         assert rabbit.ready("delay.unrouted.queue") == 0
 
+    def test_what_the_ladder_had_no_step_for(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """It stays until there is one, and then waits as long as it shall, with its own key."""
+        text = FILE.replace("delay: {", "delay: {any: {unit: 100ms, steps: STEPS}, ")
+        file = topology.write(text.replace("STEPS", "3"))
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        with rabbit.channel() as channel:
+            headers: dict[str, Any] = {"delay-top": "3", "delay-3": True, "delay-0": True}
+            channel.basic_publish("delay.any.exchange", "mail.sent", b"late", pika.BasicProperties(headers=headers))
+        rabbit.await_ready("delay.unrouted.queue", 1)
+
+        before = redriven(rabbit, file, "--queue", "delay.unrouted.queue", code=1)
+        assert rabbit.delayctl("apply", topology.write(text.replace("STEPS", "5")), "--yes").code == 0
+        after = redriven(rabbit, file, "--queue", "delay.unrouted.queue")
+
+        assert [left["why"] for left in before["left"]] == ["delay.any.exchange has no step '3' for it"]
+        assert after["to"] == [{"place": "delay.any.03.queue", "count": 1}]
+        rabbit.await_ready("mails.queue", 1)
+        assert [(message.body, message.key) for message in rabbit.take("mails.queue")] == [("late", "mail.sent")]
+        assert rabbit.ready("delay.unrouted.queue") == 0
+
+
+class TestBoundNoMore:
+    """The exit takes what has no way there and parks it elsewhere, so that this is looked at before."""
+
+    @pytest.mark.parametrize("options", [(), ("--to", "orders.queue")], ids=["by itself", "--to"])
+    def test_the_binding_is_gone(self, rabbit: Rabbit, parked: str, options: tuple[str, ...]) -> None:
+        """All stays as it is, and goes once it was applied again."""
+        key = "delay.retry.orders.queue"
+        rabbit.api("DELETE", f"bindings/{{vhost}}/e/delay.exchange/q/orders.queue/{key}")
+
+        bound_no_more = redriven(rabbit, parked, "--queue", "orders.dlq", *options, code=1)
+        there = looked_at(rabbit, "orders.dlq")
+        assert rabbit.delayctl("apply", parked, "--yes").code == 0
+        again = redriven(rabbit, parked, "--queue", "orders.dlq", *options)
+
+        why = f"orders.queue is not bound to delay.exchange by the key {key}"
+        assert [(left["why"], left["count"]) for left in bound_no_more["left"]] == [(why, 5)]
+        assert (len(there), again["moved"], rabbit.ready("delay.unrouted.queue")) == (5, 5, 0)
+
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            ((), "orders.queue is not there"),
+            (("--origin", "--where", "key=order.created"), "no route for key 'order.created' at delay.exchange"),
+        ],
+        ids=["by itself", "--origin"],
+    )
+    def test_the_queue_is_gone(self, rabbit: Rabbit, parked: str, options: tuple[str, ...], why: str) -> None:
+        """With all that was bound to it."""
+        rabbit.api("DELETE", "queues/{vhost}/orders.queue")
+        rabbit.api("DELETE", "queues/{vhost}/audit.queue")
+
+        answer = redriven(rabbit, parked, "--queue", "orders.dlq", *options, code=1)
+
+        assert (answer["moved"], why in {left["why"] for left in answer["left"]}) == (0, True)
+        assert (rabbit.ready("orders.dlq"), rabbit.ready("delay.unrouted.queue")) == (5, 0)
+
 
 class TestOthersQueues:
     """What the broker parked, in queues that no file knows."""
@@ -370,4 +427,5 @@ class TestRights:
         assert "orders.dlq" in blind.err
         assert "delay.exchange" in mute.out + mute.err
         assert left
+        assert "may not use the management API; whether queues are still bound is not checked" in enough.err
         assert rabbit.ready("orders.queue") == 5

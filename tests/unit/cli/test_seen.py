@@ -1,5 +1,6 @@
 """What is read from the headers of a parked message."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,4 +37,16 @@ DELAYS = Delays("", frozenset({"delay.1m.queue"}), frozenset({"delay.1m.queue"})
 )
 def test_headers_are_read_with_care(headers: dict[str, Any], expected: Seen) -> None:
     """As far as they make sense, and no further."""
-    assert seen_of("k", headers, DELAYS) == expected
+    found = seen_of("delay.exchange", "k", headers, DELAYS, 1_000)
+
+    assert replace(found, exchange=None, headers={}) == expected
+
+
+@pytest.mark.parametrize("due", [1_000, 1_001, "1000", None])
+def test_the_way_that_it_came_is_kept(due: object) -> None:
+    """Also the headers that would be sent on, and whether its time is up."""
+    headers = {"delay-top": "5", "delay-due": due}
+
+    found = seen_of("delay.any.exchange", "k", {**headers, "x-death": []}, DELAYS, 1_000)
+
+    assert found == Seen("k", exchange="delay.any.exchange", headers=headers, is_due=due == 1_000)
