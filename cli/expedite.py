@@ -135,9 +135,14 @@ def _expedite(
     scan = None if taken["is_all"] else taken["scan"] or _SCAN
     given_back = returning(host, queue, {each.name: each.settings.type for each in desired.queues}.get(queue))
     if not given_back.keeps_place and not (taken["is_all"] and not taken["dry_run"]) and not taken["disturb"]:
+        whose = (
+            "quorum queues of this broker"
+            if given_back.keeps_place is not None
+            else "queues of a kind that could not be asked"
+        )
         raise DelayctlError(
-            "what is held to get at others would not be put back in its place: quorum queues of this broker put it behind "
-            "the others, where it would wait too long",
+            f"what is held to get at others would not be put back in its place: {whose} put it behind the others, where it "
+            "would wait too long",
             where=queue,
             fix="take all that waits there (--all), or say --disturb to do it all the same",
         )

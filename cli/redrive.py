@@ -16,6 +16,7 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
+from delayctl.cli.returning import returning
 from delayctl.cli.views import to_json_text
 from delayctl.cli.wanted import wanted_from, wanted_options
 from delayctl.consumers.deaths import Delays
@@ -77,7 +78,9 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     homes = Homes(known, network, to, by_origin, keep)
     exit = known.exit if spec.has_delays else ""
     decide = decision(homes, wanted.wants)
-    result = carry_out(Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive"))
+    given_back = returning(host, name, {each.name: each.settings.type for each in expand(spec).queues}.get(name))
+    order = Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive", returning=given_back)
+    result = carry_out(order)
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
     raise_trouble(result.trouble, [result.moved])
     return code_of(result.moved)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from delayctl.consumers.deaths import Delays
 from delayctl.consumers.pull import Pull
-from delayctl.consumers.sighting import Body, Sighting, Unreadable, sighted, times_returned
+from delayctl.consumers.sighting import Body, Sighting, Unreadable, is_worn, sighted
 from delayctl.topology.access import Access
 
 _FIRST, _AT_ONCE = 1, 200
@@ -26,7 +26,7 @@ class Look:
 
 
 def look(
-    access: Access, queue: str, most: int, most_returns: int, delays: Delays, *, preview: int | None = None
+    access: Access, queue: str, most: int, most_returns: int | None, delays: Delays, *, preview: int | None = None
 ) -> Look:
     """Look at the first messages of a queue; with `most` 0 they are counted only. `preview` bytes of each body are kept."""
     with Pull(access, queue, name="delayctl pending") as pull:
@@ -35,21 +35,21 @@ def look(
         started = time.monotonic()
         bodies: list[Body] = []
         keep = None if preview is None else lambda body: bodies.append(Body(body[:preview], len(body)))
-        found, is_worn = _hold(pull, min(most, pull.ready), most_returns, delays, keep)
+        found, was_worn = _hold(pull, min(most, pull.ready), most_returns, delays, keep)
         pull.give_back()
     # Closed by now: the broker has put them back.
     held_ms = round((time.monotonic() - started) * 1000)
-    return Look(queue, pull.ready, tuple(found), held_ms, is_worn, tuple(bodies))
+    return Look(queue, pull.ready, tuple(found), held_ms, was_worn, tuple(bodies))
 
 
 def _hold(
-    pull: Pull, most: int, limit: int, delays: Delays, keep: Callable[[bytes], object] | None
+    pull: Pull, most: int, limit: int | None, delays: Delays, keep: Callable[[bytes], object] | None
 ) -> tuple[list[Sighting], bool]:
     """What the messages say; of their bodies no more is kept than is asked for, since a sample may be large."""
     found: list[Sighting] = []
     size = _FIRST
     while len(found) < most and (block := pull.take(min(size, most - len(found)))):
-        is_worn = any(times_returned(delivery) >= limit for delivery in block)
+        was_worn = any(is_worn(delivery, limit) for delivery in block)
         for delivery in block:
             if keep is not None:
                 keep(delivery.body)
@@ -57,7 +57,7 @@ def _hold(
                 found.append(replace(sighted(delivery, delays), headers={}))
             except Unreadable:
                 found.append(_UNKNOWN)
-        if is_worn:
+        if was_worn:
             return found, True
         size = _AT_ONCE
     return found, False

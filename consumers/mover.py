@@ -15,7 +15,7 @@ from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.moved import Moved
 from delayctl.consumers.pull import Pull
-from delayctl.consumers.sighting import times_returned
+from delayctl.consumers.sighting import is_worn
 from delayctl.consumers.uninterrupted import uninterrupted
 from delayctl.publishers.choice import Way
 from delayctl.publishers.delivery import Delivery as Sent
@@ -53,7 +53,7 @@ class Mover:
         *,
         rate: Rate | None = None,
         limit: int | None = None,
-        most_returns: int = MOST_RETURNS,
+        most_returns: int | None = MOST_RETURNS,
         on_progress: Callable[[Moved], object] = lambda _: None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -118,7 +118,7 @@ class Mover:
             self._keep_pace()
             self._publish(delivery, decision, self._publisher)
             return
-        self.moved.is_worn |= times_returned(delivery) >= self._most_returns
+        self.moved.is_worn |= is_worn(delivery, self._most_returns)
         if isinstance(decision, Stays):
             self.moved.left[decision] += 1
         else:

@@ -63,6 +63,11 @@ def sighted(came: Delivery, delays: Delays) -> Sighting:
     )
 
 
+def is_worn(came: Delivery, most_returns: int | None) -> bool:
+    """Say whether a message was given back so often that it should not be once more; None: as often as one likes."""
+    return most_returns is not None and times_returned(came) >= most_returns
+
+
 def _first_way(message: Message, at_home: Mapping[str, Any]) -> tuple[str, str]:
     """The exchange and the key of a message before anybody parked it, as far as its consumer or the broker noted them."""
     noted = None if isinstance(message.headers.get(ORIGIN), dict) else way_in(at_home)

@@ -9,6 +9,8 @@ from typing import Any
 import pika
 import pytest
 from delayctl.consumers.outcome import Park
+from delayctl.consumers.pull import Pull
+from delayctl.topology.access import access_from
 from pika.adapters.blocking_connection import BlockingChannel
 
 from testbed.wait import until
@@ -397,6 +399,19 @@ class TestTrouble:
         assert codes == ([0, 0, 0, 3, 3] if counts_returns else [0] * 5)
         assert rabbit.ready("worn.dlq") == 2
         assert redriven(rabbit, file, "--queue", "worn.dlq", "--to", "mails.queue")["moved"] == 2
+
+    def test_looking_where_there_is_no_limit(self, rabbit: Rabbit, file: str) -> None:
+        """Where no limit was set, as before RabbitMQ 4.0, one may look as often as one likes."""
+        with rabbit.channel() as channel:
+            channel.queue_declare("lasting.dlq", durable=True, arguments={"x-queue-type": "quorum"})
+        rabbit.publish("", "lasting.dlq", "one", "two")
+        for _ in range(12):
+            with Pull(access_from(rabbit.url), "lasting.dlq", name="a test") as pull:
+                pull.take(2)
+
+        ran = rabbit.delayctl("redrive", file, "--queue", "lasting.dlq", "--to", "mails.queue", "--dry-run")
+
+        assert (ran.code, rabbit.ready("lasting.dlq")) == (0, 2)
 
 
 class TestRights:
