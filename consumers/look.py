@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from delayctl.consumers.blocks import FIRST, next_size
 from delayctl.consumers.deaths import Delays
 from delayctl.consumers.pull import Pull
 from delayctl.consumers.sighting import Body, Sighting, Unreadable, is_worn, sighted
 from delayctl.topology.access import Access
 
-_FIRST, _AT_ONCE = 1, 200
+_AT_ONCE = 200
 _UNKNOWN = Sighting(None, "?", "", 0, reason="its headers can't be read")
 
 
@@ -47,7 +48,7 @@ def _hold(
 ) -> tuple[list[Sighting], bool]:
     """What the messages say; of their bodies no more is kept than is asked for, since a sample may be large."""
     found: list[Sighting] = []
-    size = _FIRST
+    size = FIRST
     while len(found) < most and (block := pull.take(min(size, most - len(found)))):
         was_worn = any(is_worn(delivery, limit) for delivery in block)
         for delivery in block:
@@ -59,5 +60,5 @@ def _hold(
                 found.append(_UNKNOWN)
         if was_worn:
             return found, True
-        size = _AT_ONCE
+        size = next_size(size, block, _AT_ONCE)
     return found, False

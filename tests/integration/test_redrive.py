@@ -314,6 +314,26 @@ class TestOthersQueues:
         assert found[0].headers["delay-origin"] == {"exchange": "orders.exchange", "key": "invoice.sent"}
         assert "x-death" not in found[0].headers
 
+    @pytest.mark.parametrize("kind", ["classic", "quorum"])
+    def test_large_messages_behind_small_ones(self, rabbit: Rabbit, file: str, kind: str) -> None:
+        """No more are held than fit; all arrive once, in their order where the queue puts back in place what does not fit."""
+        with rabbit.channel() as channel:
+            channel.queue_declare("large.dlq", durable=True, arguments={"x-queue-type": kind})
+            names = [f"{number}" for number in range(60)]
+            for name in names:
+                body = name.encode() + b"x" * (0 if int(name) < 30 else 1 << 20)
+                channel.basic_publish("", "large.dlq", body, pika.BasicProperties(message_id=name))
+        rabbit.await_ready("large.dlq", 60)
+
+        looked = rabbit.delayctl("pending", file, "--queue", "large.dlq", "--output", "json")
+        answer = redriven(rabbit, file, "--queue", "large.dlq", "--to", "mails.queue")
+
+        found = [message.body.rstrip("x") for message in rabbit.take("mails.queue")]
+        keeps_places = kind == "classic" or not rabbit.broker.version.startswith("3.")
+        assert [queue["looked_at"] for queue in json.loads(looked.out)["queues"]] == [60]
+        assert (answer["moved"], rabbit.ready("large.dlq")) == (60, 0)
+        assert found == names if keeps_places else sorted(found) == sorted(names)
+
 
 class TestTrouble:
     """What goes wrong is said, and loses nothing."""
