@@ -24,7 +24,7 @@ from delayctl.consumers.deaths import Delays
 from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import Message
-from delayctl.consumers.sighting import Unreadable, Wanted, sighted
+from delayctl.consumers.sighting import Unreadable, Wanted, ids_of, sighted
 from delayctl.publishers.contract import without_deaths, without_steps
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
@@ -122,7 +122,7 @@ class _Search:
             return Stays(f"its headers can't be read: {error}", "it comes out by itself when its time is up")
         if not self.wanted.wants(seen, 0):
             return NOT_MEANT
-        self.missing.discard(seen.message_id or "")
+        self.missing -= ids_of(seen)
         self.unseen = {pattern for pattern in self.unseen if not topic_matches(pattern, seen.key)}
         headers = without_steps(without_deaths(seen.headers))
         properties = replace(Message.of(came).properties, headers=headers, expiration=None, user_id=None)

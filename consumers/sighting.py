@@ -11,6 +11,7 @@ from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import GIVEN_OUT, Message
 from delayctl.publishers.contract import DUE, HISTORY, ORIGIN, REASON
 from delayctl.topology.routing import topic_matches
+from delayctl.topology.wording import escaped
 
 _UNREADABLE = (ValueError, IndexError, struct.error)
 _END_OF_CALENDAR_MS = 253_402_300_800_000
@@ -117,7 +118,7 @@ class Wanted:
         """Say whether a message is meant."""
         return (
             (not self.keys or any(topic_matches(pattern, seen.key) for pattern in self.keys))
-            and (not self.ids or seen.message_id in self.ids)
+            and (not self.ids or bool(self.ids & ids_of(seen)))
             and (not self.reasons or any(_contains(seen.reason, words) for words in self.reasons))
             and all((name, _text(seen.headers.get(name))) in self.headers for name, _ in self.headers)
             and self._is_of_age(seen.since_ms, now_ms)
@@ -131,6 +132,11 @@ class Wanted:
         age_ms = now_ms - since_ms
         is_old = self.older_than_ms is None or age_ms >= self.older_than_ms
         return is_old and (self.newer_than_ms is None or age_ms < self.newer_than_ms)
+
+
+def ids_of(seen: Sighting) -> set[str]:
+    """The id of a message as it came, and as it is shown where bytes in it are no text: somebody may have copied that."""
+    return set() if seen.message_id is None else {seen.message_id, escaped(seen.message_id)}
 
 
 def _contains(reason: str | None, words: str) -> bool:

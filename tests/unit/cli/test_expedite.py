@@ -3,6 +3,7 @@
 import pytest
 from delayctl.cli.expedite import _missing, _Search
 from delayctl.consumers.sighting import Wanted
+from delayctl.publishers.frames import Properties, encode_properties
 
 from tests.support.commands import Ran, delayctl
 from tests.unit.consumers.test_sighting import DELAYS, delivery
@@ -25,6 +26,17 @@ def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, tol
 
     assert search.is_found == is_found
     assert "".join(_missing(search)).startswith(told)
+
+
+def test_an_id_is_found_as_it_is_shown() -> None:
+    """Bytes that are no text are shown escaped."""
+    search = _Search("delay.exchange", Wanted(ids=frozenset({"m-\\xff"})), DELAYS)
+    came = delivery()
+    came.header = b"\0" * 12 + encode_properties(Properties(message_id="m-\udcff"))
+
+    search.decide(came)
+
+    assert search.is_over()
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,12 @@ def test_which_are_meant(wanted: Wanted, expected: bool) -> None:
     assert wanted.wants(SEEN, now_ms=100_000) is expected
 
 
+@pytest.mark.parametrize("typed", ["m-\udcff", "m-\\xff"], ids=["as it came", "as it is shown"])
+def test_an_id_that_is_no_text_can_be_copied_from_an_answer(typed: str) -> None:
+    """There its bytes are escaped."""
+    assert Wanted(ids=frozenset({typed})).wants(Sighting("m-\udcff", "k", "", 0), now_ms=0)
+
+
 def test_an_unknown_age_is_no_age() -> None:
     """Who asks for the old ones does not get those that nobody knows the age of."""
     assert not Wanted(older_than_ms=1).wants(Sighting("m", "k", "", 0), now_ms=100)
