@@ -1,21 +1,21 @@
 """Reads all that a doctor looks at: by the file, or by the broker's own record of what was applied."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass
 from typing import Any
 
 from delayctl.cli.host import Host, host_for
 from delayctl.cli.options import Connection, spec_from
 from delayctl.cli.seen import seen_of
 from delayctl.cli.status import gather
+from delayctl.consumers.deaths import Delays
 from delayctl.publishers.known import recorded_ladder, recorded_levels
 from delayctl.topology import rules_live
 from delayctl.topology.adopt import own_prefixes
-from delayctl.topology.canary import CANARY
 from delayctl.topology.clients import Clients
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import DelayctlError, NotPermitted, Refused
-from delayctl.topology.examination import Examination, Look, Seen
+from delayctl.topology.examination import Examination, Look
 from delayctl.topology.expand import expand
 from delayctl.topology.facts import read_facts
 from delayctl.topology.figures import Figures
@@ -107,13 +107,12 @@ class Bedside:
             return Look(obstacle="somebody consumes from it")
         try:
             with self.host.broker() as broker:
-                return Look(tuple(_seen(found.key, found.headers) for found in broker.peek(queue, _MOST_PEEKED)))
+                peeked = broker.peek(queue, _MOST_PEEKED)
         except (NotPermitted, Refused) as error:
             return Look(obstacle=error.what)
-
-
-def _seen(key: str, headers: Mapping[str, Any]) -> Seen:
-    return replace(seen_of(key, headers), is_canary=CANARY in headers)
+        delays = Delays.of(self.desired)
+        now_ms = time.time_ns() // 1_000_000
+        return Look(tuple(seen_of(found.exchange, found.key, found.headers, delays, now_ms) for found in peeked))
 
 
 def by_file(file: str, connection: Connection, options: dict[str, Any]) -> Bedside:

@@ -77,8 +77,7 @@ def consume(
     show = arrival_json if output == "json" else arrival_text
     if not requeue:
         guard(access, queue, spec=spec, yes=yes)
-    prefetch = min(count or (_UNLIMITED if requeue else _PREFETCH), _MOST_PREFETCH if requeue else _PREFETCH)
-    with Tail(access, queue, prefetch=prefetch) as tail, _recorder(record) as recorder:
+    with Tail(access, queue, prefetch=prefetch_for(count, requeue=requeue)) as tail, _recorder(record) as recorder:
         click.echo(f"Watching {queue}; Ctrl-C stops.", err=True)
         try:
             for tag, arrival in islice(tail.deliveries(idle_s), count):
@@ -94,6 +93,13 @@ def consume(
         finally:
             click.echo(summary_text(lateness, left_there=requeue), err=True)
     return exit_codes.DONE
+
+
+def prefetch_for(count: int | None, *, requeue: bool) -> int:
+    """How many messages are held at once: all that shall be seen, where none is acknowledged before the end."""
+    if not requeue:
+        return min(count or _PREFETCH, _PREFETCH)
+    return _UNLIMITED if count is None or count > _MOST_PREFETCH else count
 
 
 def _access(connection: Connection, spec: Spec | None) -> Access:

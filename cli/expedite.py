@@ -21,10 +21,11 @@ from delayctl.cli.options import (
 from delayctl.cli.pending import UNSEEN
 from delayctl.cli.returning import returning
 from delayctl.cli.views import to_json_text
+from delayctl.consumers.deaths import Delays
 from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import Message
-from delayctl.consumers.sighting import Unreadable, Wanted, sighted
+from delayctl.consumers.sighting import Unreadable, Wanted, ids_of, sighted
 from delayctl.publishers.contract import EXPEDITED, without_deaths, without_steps
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
@@ -81,7 +82,7 @@ def expedite(*, topology: str, output: str, **options: Any) -> int:
     _check(taken)
     connection, spec = connection_from(options), spec_from(topology, options)
     host, desired = host_for(connection, connection.vhost_for(spec)), expand(spec)
-    search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])))
+    search = _Search(desired.exit, Wanted(keys=taken["keys"], ids=frozenset(taken["ids"])), Delays.of(desired))
     queues = _queues(desired, host.read(spec.prefix, unseen=UNSEEN), taken["levels"])
     tour = Tour(taken["limit"])
     tour.make(
@@ -98,6 +99,7 @@ class _Search:
 
     exit: str
     wanted: Wanted
+    delays: Delays
     missing: set[str] = field(init=False)
     unseen: set[str] = field(init=False)  # Keys that nothing had.
 
@@ -116,12 +118,12 @@ class _Search:
     def decide(self, came: Delivery) -> Onward | Stays:
         """To the exit, with the key that it carries: as if its time were up."""
         try:
-            seen = sighted(came)
+            seen = sighted(came, self.delays)
         except Unreadable as error:
             return Stays(f"its headers can't be read: {error}", "it comes out by itself when its time is up")
         if not self.wanted.wants(seen, 0):
             return NOT_MEANT
-        self.missing.discard(seen.message_id or "")
+        self.missing -= ids_of(seen)
         self.unseen = {pattern for pattern in self.unseen if not topic_matches(pattern, seen.key)}
         # So that nobody takes it for one that left too early by itself.
         headers = {**without_steps(without_deaths(seen.headers)), EXPEDITED: time.time_ns() // 1_000_000}
@@ -135,9 +137,14 @@ def _expedite(
     scan = None if taken["is_all"] else taken["scan"] or _SCAN
     given_back = returning(host, queue, {each.name: each.settings.type for each in desired.queues}.get(queue))
     if not given_back.keeps_place and not (taken["is_all"] and not taken["dry_run"]) and not taken["disturb"]:
+        whose = (
+            "quorum queues of this broker"
+            if given_back.keeps_place is not None
+            else "queues of a kind that could not be asked"
+        )
         raise DelayctlError(
-            "what is held to get at others would not be put back in its place: quorum queues of this broker put it behind "
-            "the others, where it would wait too long",
+            f"what is held to get at others would not be put back in its place: {whose} put it behind the others, where it "
+            "would wait too long",
             where=queue,
             fix="take all that waits there (--all), or say --disturb to do it all the same",
         )

@@ -28,7 +28,7 @@ class Errand:
     limit: int | None = None  # To be moved.
     scan: int | None = None  # To be looked at.
     is_search: bool = False  # It ends when all is found that was asked for.
-    keeps_places: bool = True  # What was looked at and left is where it was.
+    keeps_places: bool | None = True  # What was looked at and left is where it was; None: nobody says.
     moved_before: int = 0  # From other queues; the limit is of all.
 
     def is_limit_of(self, moved: Moved) -> bool:
@@ -92,10 +92,10 @@ def _remarks(moved: Moved, errand: Errand) -> Iterator[str]:
         yield f"Not given to us: {moved.withheld:,}. They are in {errand.queue}, which gives them to others, or holds them back."
         yield "  fix: see who consumes from it (rabbitmqctl list_consumers), end that, and run it again"
     if not errand.keeps_places and (errand.is_dry or moved.left or moved.failed):
-        yield (
-            "What was looked at and left may be behind the others now: quorum queues of this broker do not put it back "
-            "where it was."
-        )
+        why = "quorum queues of this broker do not put it back where it was"
+        if errand.keeps_places is None:
+            why = "what kind of queue it is could not be asked, and some do not put it back where it was"
+        yield f"What was looked at and left may be behind the others now: {why}."
     if moved.is_worn:
         yield (
             f"Not looked at: {max(0, unseen):,}. A message of {errand.queue} was given back so often that the broker would "

@@ -18,6 +18,7 @@ from delayctl.cli.options import (
 from delayctl.cli.pending_views import Found, Place, pending_json, pending_text
 from delayctl.cli.returning import Returning, returning
 from delayctl.cli.views import to_json_text
+from delayctl.consumers.deaths import Delays
 from delayctl.consumers.look import look
 from delayctl.topology.errors import BadOption
 from delayctl.topology.expand import expand
@@ -64,8 +65,8 @@ def pending(*, topology: str, sample: int | None, is_listed: bool, output: str, 
     host = host_for(connection, connection.vhost_for(spec))
     desired = expand(spec)
     places = _chosen(_places(spec, waiting_in(desired, host.read(spec.prefix, unseen=UNSEEN))), levels, queues)
-    types = {queue.name: queue.settings.type for queue in desired.queues}
-    found = [_look_at(host, place, sample, types.get(place.queue), disturb=disturb) for place in places]
+    delays, types = Delays.of(desired), {queue.name: queue.settings.type for queue in desired.queues}
+    found = [_look_at(host, place, delays, sample, types.get(place.queue), disturb=disturb) for place in places]
     now_ms = time.time_ns() // 1_000_000
     if output == "json":
         click.echo(to_json_text(pending_json(found, now_ms)))
@@ -99,11 +100,13 @@ def _chosen(places: list[Place], levels: Iterable[str], queues: Iterable[str]) -
     return list(dict.fromkeys(chosen)) or places
 
 
-def _look_at(host: Host, place: Place, sample: int | None, type_in_file: str | None, *, disturb: bool) -> Found:
+def _look_at(
+    host: Host, place: Place, delays: Delays, sample: int | None, type_in_file: str | None, *, disturb: bool
+) -> Found:
     """Look into a queue, unless that would make messages wait longer than they should."""
     default = _SAMPLE_OF_PARKED if place.level is None else _SAMPLE_OF_WAITING
     most = default if sample is None else sample
     given_back = returning(host, place.queue, type_in_file) if most else Returning()
     is_harmful = place.level is not None and not given_back.keeps_place and not disturb
-    seen = look(host.access, place.queue, 0 if is_harmful else most, given_back.most)
+    seen = look(host.access, place.queue, 0 if is_harmful else most, given_back.most, delays)
     return Found(place, seen.ready, seen.seen, seen.held_ms, seen.is_worn, given_back.keeps_place)

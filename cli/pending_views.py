@@ -34,7 +34,9 @@ class Found:
     seen: tuple[Sighting, ...]
     held_ms: int = 0
     is_worn: bool = False
-    keeps_places: bool = True  # What was looked at, or would have been, is put back where it was.
+    keeps_places: bool | None = (
+        True  # What was looked at, or would have been, is put back where it was; None: nobody says.
+    )
 
 
 def pending_text(found: Sequence[Found], now_ms: int, *, is_listed: bool) -> str:
@@ -155,12 +157,21 @@ def _costs(found: Sequence[Found]) -> Iterator[str]:
 
 
 def _out_of_place(found: Found) -> str:
+    if found.keeps_places is None:
+        return _perhaps_out_of_place(found)
     why = "quorum queues of this broker put what was looked at behind the others"
     if not found.seen:
         return (
             f"Not looked into {found.place.queue}: {why}, where it would wait too long. --disturb looks all the same."
         )
     return f"{found.place.queue} has another order now: {why}."
+
+
+def _perhaps_out_of_place(found: Found) -> str:
+    why = "what kind of queue it is could not be asked, and some put what was looked at behind the others"
+    if not found.seen:
+        return f"Not looked into {found.place.queue}: {why}. --disturb looks all the same."
+    return f"{found.place.queue} may have another order now: {why}."
 
 
 def pending_json(found: Sequence[Found], now_ms: int) -> dict[str, Any]:

@@ -16,18 +16,24 @@ from delayctl.cli.options import (
     template_options,
     topology_argument,
 )
+from delayctl.cli.returning import returning
 from delayctl.cli.views import to_json_text
 from delayctl.cli.wanted import wanted_from, wanted_options
+from delayctl.consumers.deaths import Delays
 from delayctl.consumers.homes import Homes, Known, Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.mover import Decide
 from delayctl.consumers.sighting import Sighting, Unreadable, sighted
-from delayctl.topology.errors import BadOption
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
-from delayctl.topology.names import Names
+from delayctl.topology.key_index import IndexedNetwork
 from delayctl.topology.routing import Network
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import quoted, shorten
+
+_UNCHECKED = (
+    "whether queues are still bound is not checked, and what finds none is parked in the queue of what has no route"
+)
 
 
 @click.command(
@@ -68,11 +74,13 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     _check_target(to, spec)
     host, known = host_for(connection, connection.vhost_for(spec)), Known.of(spec)
     name = queue or _only_parking_queue(known)
-    network = network_of(host, spec) if name == known.unrouted and to is None else None
+    network = _network(host, spec, is_needed=name == known.unrouted and to is None)
     homes = Homes(known, network, to, by_origin, keep)
     exit = known.exit if spec.has_delays else ""
     decide = decision(homes, wanted.wants)
-    result = carry_out(Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive"))
+    given_back = returning(host, name, {each.name: each.settings.type for each in expand(spec).queues}.get(name))
+    order = Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive", returning=given_back)
+    result = carry_out(order)
     click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
     raise_trouble(result.trouble, [result.moved])
     return code_of(result.moved)
@@ -83,7 +91,7 @@ def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
 
     def decide(came: Delivery) -> Onward | Stays:
         try:
-            seen = sighted(came)
+            seen = sighted(came, homes.known.delays)
         except Unreadable as error:
             return Stays(f"its headers can't be read: {error}", "take it with another client")
         now_ms = time.time_ns() // 1_000_000
@@ -96,9 +104,7 @@ def _check_target(to: str | None, spec: Spec) -> None:
     """Refuse what messages wait in, also what stands in for such a queue or was one: they would come out with its name as key."""
     if to is None:
         return
-    desired, names = expand(spec), Names(spec.prefix)
-    is_ours = names.level_of(to) is not None and to != names.unrouted_queue()
-    if to in desired.delay_queues or (is_ours and all(queue.name != to for queue in desired.queues)):
+    if Delays.of(expand(spec)).has(to):
         raise BadOption(
             f"--to {shorten(to)} is a delay queue: what is put there comes out with the name of the queue as its key, and goes astray",
             fix="name the queue behind the delay, or leave out --to: then each goes back to where it failed",
@@ -112,8 +118,20 @@ def _only_parking_queue(known: Known) -> str:
     raise BadOption("which queue is meant?", fix=f"name it with --queue: {', '.join(map(quoted, names))}")
 
 
+def _network(host: Host, spec: Spec, *, is_needed: bool) -> Network | None:
+    """What is on the broker; None where that can't be read and messages tell by themselves where they belong."""
+    try:
+        return network_of(host, spec)
+    except DelayctlError as error:
+        if is_needed:
+            raise
+        click.echo(f"Warning: {error.what}; {_UNCHECKED}", err=True)
+        return None
+
+
 def network_of(host: Host, spec: Spec) -> Network:
-    """What is on the broker: what still has no route would come back to where it is, confirmed and all."""
+    """What is on the broker: what has no way to its queue would be parked once more, confirmed and all."""
     assert host.management is not None
     desired = expand(spec)
-    return Network.of_live(host.management.read(spec.prefix, [exchange.name for exchange in desired.exchanges]))
+    live = host.management.read(spec.prefix, [exchange.name for exchange in desired.exchanges])
+    return IndexedNetwork.of(Network.of_live(live))

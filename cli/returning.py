@@ -7,15 +7,15 @@ from delayctl.cli.host import Host
 from delayctl.consumers.mover import MOST_RETURNS
 from delayctl.topology.access import quoted
 from delayctl.topology.errors import BrokerError
-from delayctl.topology.version import keeps_places
+from delayctl.topology.version import has_default_delivery_limit, keeps_places
 
 
 @dataclass(frozen=True, slots=True)
 class Returning:
     """How often a message may be given back before the broker gives it up, and whether it keeps its place."""
 
-    most: int = MOST_RETURNS
-    keeps_place: bool = True
+    most: int | None = MOST_RETURNS  # None: the broker never gives it up.
+    keeps_place: bool | None = True  # None where nobody says what kind of queue it is.
 
 
 def returning(host: Host, queue: str, type_in_file: str | None = None) -> Returning:
@@ -26,14 +26,23 @@ def returning(host: Host, queue: str, type_in_file: str | None = None) -> Return
         found = host.management.get(f"queues/{host.management.vhost}/{quoted(queue)}?{columns}")
         version = host.management.version()
     except BrokerError:
-        return Returning(keeps_place=type_in_file == "classic")
+        return Returning(keeps_place=None if type_in_file is None else type_in_file == "classic")
     if found.get("type") != "quorum":
-        return Returning()
-    return Returning(_half_of_the_limit(found), keeps_places(version))
+        return Returning(None)
+    return Returning(most_returns(found, version), keeps_places(version))
 
 
-def _half_of_the_limit(found: dict[str, Any]) -> int:
+def most_returns(found: dict[str, Any], version: str) -> int | None:
+    """Half of the delivery limit of a quorum queue, once at least; None where it has none."""
+    limit = _limit(found)
+    if limit is None:
+        return MOST_RETURNS if has_default_delivery_limit(version) else None
+    return None if limit < 0 else max(1, limit // 2)
+
+
+def _limit(found: dict[str, Any]) -> int | None:
+    """The limit that somebody has set: a negative one is none, and outweighs another, as for the broker."""
     policy = found.get("effective_policy_definition") or {}
-    limits = (found.get("arguments", {}).get("x-delivery-limit"), policy.get("delivery-limit"))
-    known = [limit for limit in limits if isinstance(limit, int) and limit >= 0]
-    return min(known, default=2 * MOST_RETURNS) // 2
+    said = ((found.get("arguments") or {}).get("x-delivery-limit"), policy.get("delivery-limit"))
+    limits = [limit for limit in said if type(limit) is int]
+    return (max if min(limits, default=0) < 0 else min)(limits, default=None)

@@ -3,40 +3,30 @@
 from collections.abc import Mapping
 from typing import Any
 
-from delayctl.publishers.contract import ORIGIN, REASON
+from delayctl.consumers.deaths import Delays, death_at_home, latest_death, told_by, way_in
+from delayctl.publishers.contract import DUE, ORIGIN, REASON, without_deaths
+from delayctl.topology.canary import CANARY
 from delayctl.topology.examination import Seen
 
-_DEATHS = "x-death"
-_TRIED_TOO_OFTEN = "delivery_limit"
 
-
-def seen_of(key: str, headers: Mapping[str, Any]) -> Seen:
+def seen_of(exchange: str, key: str, headers: Mapping[str, Any], delays: Delays, now_ms: int) -> Seen:
     """The key that it came with and the one that it first had, why it was parked, and where it waited."""
-    death = _last_death(headers)
+    last, at_home = latest_death(headers), death_at_home(headers, delays)
+    said = headers.get(REASON)
     return Seen(
         key,
-        reason=_reason(headers, death),
-        waited_in=str(death["queue"]) if death.get("reason") == "expired" and "queue" in death else None,
-        first_key=_first_key(headers, death),
+        reason=said if isinstance(said, str) else told_by(at_home),
+        waited_in=str(last["queue"]) if last.get("reason") == "expired" and "queue" in last else None,
+        first_key=_first_key(headers, at_home),
+        exchange=exchange,
+        headers=without_deaths(headers),
+        is_canary=CANARY in headers,
+        is_due=type(due := headers.get(DUE)) is int and 0 < due <= now_ms,
     )
 
 
-def _last_death(headers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the broker noted when it last dead-lettered the message; nothing where it never did."""
-    deaths = headers.get(_DEATHS)
-    last = deaths[0] if isinstance(deaths, list) and deaths else None
-    return last if isinstance(last, dict) else {}
-
-
-def _reason(headers: Mapping[str, Any], death: Mapping[str, Any]) -> str | None:
-    said = headers.get(REASON)
-    if isinstance(said, str):
-        return said
-    return f"tried too often in {death.get('queue')}" if death.get("reason") == _TRIED_TOO_OFTEN else None
-
-
-def _first_key(headers: Mapping[str, Any], death: Mapping[str, Any]) -> str | None:
-    origin, keys = headers.get(ORIGIN), death.get("routing-keys")
+def _first_key(headers: Mapping[str, Any], at_home: Mapping[str, Any]) -> str | None:
+    origin, noted = headers.get(ORIGIN), way_in(at_home)
     if isinstance(origin, dict) and isinstance(origin.get("key"), str):
         return str(origin["key"])
-    return str(keys[0]) if death.get("reason") == _TRIED_TOO_OFTEN and isinstance(keys, list) and keys else None
+    return noted[1] if noted else None

@@ -138,7 +138,7 @@ class LiveStage:
         self._check_parking(queue)
         host = self._bedside.host
         given_back = returning(host, queue)
-        seen = look(host.access, queue, _MOST_LOOKED_AT, given_back.most, preview=_PREVIEW)
+        seen = look(host.access, queue, _MOST_LOOKED_AT, given_back.most, self._known.delays, preview=_PREVIEW)
         place = Place(queue, None)
         found = Found(place, seen.ready, seen.seen, seen.held_ms, seen.is_worn, given_back.keeps_place)
         return parked_json(found, seen.bodies)
@@ -147,8 +147,7 @@ class LiveStage:
         """Move messages as `delayctl redrive` does, one request after the other."""
         self._check_parking(chosen.queue)
         host, spec, known = self._bedside.host, self._bedside.spec, self._known
-        network = network_of(host, spec) if chosen.queue == known.unrouted else None
-        decide = decision(Homes(known, network), lambda seen, _: _is_meant(chosen, seen))
+        decide = decision(Homes(known, network_of(host, spec)), lambda seen, _: _is_meant(chosen, seen))
         exit = known.exit if spec.has_delays else ""
         if not self._acting.acquire(blocking=False):
             raise DelayctlError("messages are being moved already", fix="wait until that is done")

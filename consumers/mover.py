@@ -11,11 +11,12 @@ from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
 
+from delayctl.consumers.blocks import FIRST, next_size
 from delayctl.consumers.homes import Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.moved import Moved
 from delayctl.consumers.pull import Pull
-from delayctl.consumers.sighting import times_returned
+from delayctl.consumers.sighting import is_worn
 from delayctl.consumers.uninterrupted import uninterrupted
 from delayctl.publishers.choice import Way
 from delayctl.publishers.delivery import Delivery as Sent
@@ -26,8 +27,6 @@ from delayctl.topology.rate import Rate
 
 MOST_RETURNS = 10  # Half of what RabbitMQ 4 allows a message of a quorum queue before it gives it up.
 BLOCK = 500  # Messages that are asked for and published at once.
-_FIRST_BLOCK, _GROWTH = 1, 20  # Until it is known how large they are, and how often they were given back.
-_MOST_BYTES = 1 << 23
 _PATIENCE_S = 1.0
 _HARMLESS = (Unroutable, TooLarge)  # Speak of one message; all else speaks of the broker, and of the next message too.
 
@@ -53,7 +52,7 @@ class Mover:
         *,
         rate: Rate | None = None,
         limit: int | None = None,
-        most_returns: int = MOST_RETURNS,
+        most_returns: int | None = MOST_RETURNS,
         on_progress: Callable[[Moved], object] = lambda _: None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -88,14 +87,14 @@ class Mover:
         self._pull.give_back()
 
     def _take_all(self, most: int) -> None:
-        size = _FIRST_BLOCK
+        size = FIRST
         while (size := min(size, most, self._most_at_once())) > 0 and not self._must_end():
             block = self._pull.take(size)
             if not block:
                 self.moved.withheld = min(most, self._pull.withheld)
                 return
             most -= len(block)
-            size = _next_size(size, block)
+            size = next_size(size, block, BLOCK)
             self._flying.append([])
             for delivery in block:
                 self._deal_with(delivery)
@@ -118,7 +117,7 @@ class Mover:
             self._keep_pace()
             self._publish(delivery, decision, self._publisher)
             return
-        self.moved.is_worn |= times_returned(delivery) >= self._most_returns
+        self.moved.is_worn |= is_worn(delivery, self._most_returns)
         if isinstance(decision, Stays):
             self.moved.left[decision] += 1
         else:
@@ -170,9 +169,3 @@ def _sent(delivery: Delivery, onward: Onward, publisher: DelayPublisher) -> _Fly
     given, way = onward.properties.message_id, Way(onward.exchange)
     answer = publisher.send(delivery.body, way, key=onward.key, message_id=given, properties=onward.properties)
     return _Flying(delivery.tag, onward, answer, given is not None)
-
-
-def _next_size(size: int, block: Sequence[Delivery]) -> int:
-    """As many as fit into a few megabytes, judged by those that came."""
-    each = max(1, sum(len(delivery.body) for delivery in block) // len(block))
-    return max(1, min(BLOCK, size * _GROWTH, _MOST_BYTES // each))

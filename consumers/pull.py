@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from delayctl.consumers.acks import Acks
+from delayctl.consumers.blocks import MOST_BYTES
 from delayctl.consumers.inbox import Delivery, Inbox
 from delayctl.consumers.refusal import refusal
 from delayctl.consumers.uninterrupted import uninterrupted
@@ -22,12 +23,13 @@ from delayctl.topology.access import Access
 from delayctl.topology.errors import NotPermitted, Refused, Unreachable
 from delayctl.topology.wording import quoted
 
-_DELIVER = (frames.BASIC, frames.DELIVER)
+_DELIVER, _CANCEL_OK = (frames.BASIC, frames.DELIVER), (frames.BASIC, 31)
 _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 _NACK = (frames.BASIC, frames.NACK)
 _REQUEUE, _ALL_OF_THEM = 2, 1
 _SILENCE_S, _SILENCES = 0.1, 50  # A queue that has messages and gives none for so long gives them to somebody else.
 _BACK_WITHIN_S, _LOOK_AGAIN_S = 2.0, 0.02
+_READ_AT_MOST = 1 << 20  # Bytes, before they are looked at: a fast broker would fill the memory.
 _LOST = (OSError, ValueError, struct.error)
 
 
@@ -36,6 +38,7 @@ class Pull:
 
     def __init__(self, access: Access, queue: str, *, name: str) -> None:
         self.queue = queue
+        self._timeout_s = access.timeout_s
         self._user = access.credentials.username
         self.withheld = 0  # Messages that the queue had and did not give, when it was last asked for more.
         self._blocks = 0
@@ -81,7 +84,7 @@ class Pull:
             self._connection.close()
 
     def take(self, most: int) -> list[Delivery]:
-        """Take so many messages and hold them: fewer where the queue has no more."""
+        """Take so many messages and hold them: fewer where the queue has no more, or where these are large enough."""
         self._blocks += 1
         tag = f"delayctl {self._blocks}"
         found: list[Delivery] = []
@@ -89,9 +92,12 @@ class Pull:
             self._connection.prefetch(most)
             self._connection.consume(self.queue, tag)
             self._connection.socket.setblocking(False)
-            self._collect(found, most)
-            self._connection.cancel(tag)
-            self._connection.socket.setblocking(False)
+            behind = self._collect(found, most)
+            if behind is None:
+                self._connection.cancel(tag)
+                self._connection.socket.setblocking(False)
+            else:
+                self._turn_away(tag, behind)
         except ClosedByBroker as closed:
             raise self._ended(closed) from closed
         except _LOST as error:
@@ -102,12 +108,20 @@ class Pull:
             self._held.add(delivery.tag)
         return found
 
-    def _collect(self, found: list[Delivery], most: int) -> None:
-        """Wait until all have come, or until the queue says again and again that it has no more."""
-        silences, self.withheld = 0, 0
+    def _collect(self, found: list[Delivery], most: int) -> list[Frame] | None:
+        """Wait until all have come, or until the queue says again and again that it has no more.
+
+        Gives the frames behind what is large enough; None where that is not the case.
+        """
+        size, silences, self.withheld = 0, 0, 0
         while len(found) < most and silences < _SILENCES:
             came = self._received(_SILENCE_S)
-            found += [delivery for frame in came if (delivery := self._inbox.take(frame))]
+            for number, frame in enumerate(came, 1):
+                if delivery := self._inbox.take(frame):
+                    found.append(delivery)
+                    size += len(delivery.body)
+                    if size >= MOST_BYTES and len(found) < most:
+                        return came[number:]
             self._beat()
             self.withheld = 0 if came else self._count()
             if came:
@@ -116,6 +130,25 @@ class Pull:
                 silences += 1
             else:
                 silences += _SILENCES // 2
+        return None
+
+    def _turn_away(self, tag: str, frames: list[Frame]) -> None:
+        """End a consumer that gives more than can be held; what is on its way is given back, and none of it is kept."""
+        self._send(self._connection.cancel_frame(tag, is_answered=True))
+        surplus: list[int] = []
+        until = time.monotonic() + self._timeout_s
+        while not _is_over(frames):
+            surplus += [delivery.tag for frame in frames if (delivery := self._inbox.take(frame))]
+            if frames:
+                until = time.monotonic() + self._timeout_s
+            elif time.monotonic() > until:
+                raise TimeoutError(f"the broker did not end a consumer within {self._timeout_s:g} s")
+            frames = self._received(_SILENCE_S)
+            self._beat()
+        surplus += [delivery.tag for frame in frames[:-1] if (delivery := self._inbox.take(frame))]
+        for each in surplus:
+            self._acks.settle(each)
+        self._send(b"".join(_nack(each, _REQUEUE) for each in surplus))
 
     def acknowledge(self, tags: Iterable[int]) -> None:
         """Have these removed from the queue."""
@@ -137,8 +170,7 @@ class Pull:
             self.rest(_LOOK_AGAIN_S)
 
     def _hand_over(self) -> None:
-        flags = _REQUEUE | _ALL_OF_THEM
-        self._send(frames.method_frame(CHANNEL, _NACK, struct.pack(">QB", max(self._held), flags)))
+        self._send(_nack(max(self._held), _REQUEUE | _ALL_OF_THEM))
         for tag in self._held:
             self._acks.settle(tag)
         self._held.clear()
@@ -168,9 +200,9 @@ class Pull:
     def _received(self, patience_s: float) -> list[Frame]:
         """The frames that matter, waiting for them no longer than this."""
         try:
-            received = self._connection.received()  # Some may have come with the answer to something else.
+            received = self._connection.received(_READ_AT_MOST)  # Some may have come with the answer to something else.
             if not received and self._poller.poll(patience_s * 1000):
-                received = self._connection.received()
+                received = self._connection.received(_READ_AT_MOST)
         except _LOST as error:
             raise self._lost(error) from error
         if received:
@@ -184,7 +216,7 @@ class Pull:
         method = frames.METHOD_ID.unpack_from(payload)
         if method in _CLOSES:
             raise self._ended(self._connection.closed(frame))
-        return method == _DELIVER
+        return method in (_DELIVER, _CANCEL_OK)
 
     def _ended(self, closed: ClosedByBroker) -> Refused | NotPermitted:
         return refusal(closed.code, closed.text, queue=self.queue, user=self._user)
@@ -201,3 +233,17 @@ class Pull:
     def _lost(self, error: Exception) -> Unreachable:
         fix = "run it again; what was not acknowledged is still there"
         return Unreachable(f"the connection was lost: {error}", fix=fix)
+
+
+def _is_over(frames: list[Frame]) -> bool:
+    """Say whether the broker has ended the consumer: nothing comes behind that."""
+    return bool(frames) and _is_cancelled(frames[-1])
+
+
+def _is_cancelled(frame: Frame) -> bool:
+    kind, _, payload = frame
+    return kind == frames.METHOD and frames.METHOD_ID.unpack_from(payload) == _CANCEL_OK
+
+
+def _nack(tag: int, flags: int) -> bytes:
+    return frames.method_frame(CHANNEL, _NACK, struct.pack(">QB", tag, flags))

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from delayctl.consumers.deaths import Delays, death_at_home, latest_death, told_by, way_in
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.message import GIVEN_OUT, Message
-from delayctl.publishers.contract import DUE, HISTORY, REASON
+from delayctl.publishers.contract import DUE, HISTORY, ORIGIN, REASON
 from delayctl.topology.routing import topic_matches
+from delayctl.topology.wording import escaped
 
 _UNREADABLE = (ValueError, IndexError, struct.error)
 _END_OF_CALENDAR_MS = 253_402_300_800_000
@@ -41,36 +43,41 @@ class Unreadable(ValueError):
     """The headers of a message can't be understood."""
 
 
-def sighted(came: Delivery) -> Sighting:
+def sighted(came: Delivery, delays: Delays) -> Sighting:
     """What a delivery tells of itself; raises Unreadable where its headers are no headers."""
     try:
         message = Message.of(came)
         headers = message.headers
     except _UNREADABLE as error:
         raise Unreadable(str(error)) from error
-    last = latest_death(headers)
+    last, at_home = latest_death(headers), death_at_home(headers, delays)
+    exchange, key = _first_way(message, at_home)
     return Sighting(
         message.message_id,
-        message.key,
-        message.exchange,
+        key,
+        exchange,
         message.attempt,
-        message.parked or _said_by_broker(last),
+        _reason(headers, at_home or last),
         _parked_at(headers, last),
         _moment(headers.get(DUE)),
         headers,
     )
 
 
-def latest_death(headers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the broker noted when it last dead-lettered the message; nothing where it never did."""
-    deaths = deaths_of(headers)
-    return deaths[0] if deaths else {}
+def is_worn(came: Delivery, most_returns: int | None) -> bool:
+    """Say whether a message was given back so often that it should not be once more; None: as often as one likes."""
+    return most_returns is not None and times_returned(came) >= most_returns
 
 
-def deaths_of(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Every queue that the broker took the message out of, the latest first."""
-    deaths = headers.get("x-death")
-    return tuple(death for death in deaths if isinstance(death, dict)) if isinstance(deaths, list) else ()
+def _first_way(message: Message, at_home: Mapping[str, Any]) -> tuple[str, str]:
+    """The exchange and the key of a message before anybody parked it, as far as its consumer or the broker noted them."""
+    noted = None if isinstance(message.headers.get(ORIGIN), dict) else way_in(at_home)
+    return noted or (message.exchange, message.key)
+
+
+def _reason(headers: Mapping[str, Any], death: Mapping[str, Any]) -> str | None:
+    said = headers.get(REASON)
+    return said if isinstance(said, str) else told_by(death)
 
 
 def times_returned(came: Delivery) -> int:
@@ -80,10 +87,6 @@ def times_returned(came: Delivery) -> int:
     except _UNREADABLE:
         return 0
     return count if isinstance(count, int) else 0
-
-
-def _said_by_broker(death: Mapping[str, Any]) -> str | None:
-    return f"{death.get('reason')} in {death.get('queue')}" if death else None
 
 
 def _parked_at(headers: Mapping[str, Any], death: Mapping[str, Any]) -> int | None:
@@ -115,7 +118,7 @@ class Wanted:
         """Say whether a message is meant."""
         return (
             (not self.keys or any(topic_matches(pattern, seen.key) for pattern in self.keys))
-            and (not self.ids or seen.message_id in self.ids)
+            and (not self.ids or bool(self.ids & ids_of(seen)))
             and (not self.reasons or any(_contains(seen.reason, words) for words in self.reasons))
             and all((name, _text(seen.headers.get(name))) in self.headers for name, _ in self.headers)
             and self._is_of_age(seen.since_ms, now_ms)
@@ -129,6 +132,11 @@ class Wanted:
         age_ms = now_ms - since_ms
         is_old = self.older_than_ms is None or age_ms >= self.older_than_ms
         return is_old and (self.newer_than_ms is None or age_ms < self.newer_than_ms)
+
+
+def ids_of(seen: Sighting) -> set[str]:
+    """The id of a message as it came, and as it is shown where bytes in it are no text: somebody may have copied that."""
+    return set() if seen.message_id is None else {seen.message_id, escaped(seen.message_id)}
 
 
 def _contains(reason: str | None, words: str) -> bool:

@@ -101,17 +101,21 @@ class Connection:
         """Have no more deliveries; those that are on their way are kept."""
         self.call(_CANCEL, short_string(tag) + b"\x00", _CANCEL_OK)
 
-    def cancel_frame(self, tag: str) -> bytes:
-        """The frame that asks for no more deliveries; the broker need not answer it."""
-        return method_frame(CHANNEL, _CANCEL, short_string(tag) + b"\x01")
+    def cancel_frame(self, tag: str, *, is_answered: bool = False) -> bytes:
+        """The frame that asks for no more deliveries; the broker need not answer it, unless it is told to."""
+        return method_frame(CHANNEL, _CANCEL, short_string(tag) + (b"\x00" if is_answered else b"\x01"))
 
     def call(self, method: tuple[int, int], arguments: bytes, expected: tuple[int, int]) -> bytes:
         """Send a method of the channel and wait for its answer; what comes in between is kept."""
         return self._ask(CHANNEL, method, arguments, expected)
 
-    def received(self) -> list[Frame]:
-        """Every frame that has come; raises OSError where the other end is gone and nothing is left. Never waits."""
+    def received(self, most: int | None = None) -> list[Frame]:
+        """Every frame that has come, or those in the next so many bytes; raises OSError where the other end is gone and nothing is left.
+
+        Never waits.
+        """
         found, self._ahead = self._ahead, []
+        read = 0
         while True:
             try:
                 data = self.socket.recv(_READ_AT_ONCE)
@@ -126,7 +130,8 @@ class Connection:
                     return found
                 raise ConnectionResetError("the broker closed the connection")
             found += self._reader.feed(data)
-            if len(data) < _READ_AT_ONCE and not self._has_more():
+            read += len(data)
+            if (len(data) < _READ_AT_ONCE and not self._has_more()) or (most is not None and read >= most):
                 return found
 
     def _has_more(self) -> bool:

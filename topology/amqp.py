@@ -31,6 +31,7 @@ PIKA_ERRORS = (pika.exceptions.AMQPError, AMQPConnectorException, OSError, Unico
 class Peeked:
     """A message that was looked at and put back."""
 
+    exchange: str
     key: str
     headers: Mapping[str, Any]
 
@@ -106,7 +107,8 @@ class AmqpSession:
             method, properties, _ = self._call(lambda channel: channel.basic_get(queue))
             if method is None or properties is None:
                 break
-            peeked.append(Peeked(_as_text(method.routing_key or ""), _as_text(properties.headers or {})))
+            way = _as_text(method.exchange or ""), _as_text(method.routing_key or "")
+            peeked.append(Peeked(*way, _as_text(properties.headers or {})))
         self._call(lambda channel: channel.close())  # What is not acknowledged goes back.
         return peeked
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from delayctl.topology.diagnosis import Check, Symptom, reasons, symptom_of
 from delayctl.topology.examination import Examination, Look, Seen
 from delayctl.topology.findings import Severity
-from delayctl.topology.routing import Message, route
+from delayctl.topology.names import Names
 from delayctl.topology.status import Status
 from delayctl.topology.verdict import Reason, parked_messages
+from delayctl.topology.way_out import ADD_A_ROUTE, NoWay, Stranded, Way, way_out
 from delayctl.topology.wording import command, near, plural, quoted, shorten
 
 _NAMED = 5
@@ -21,19 +22,20 @@ _WHY_CANARIES = "delayctl verify had given them up, and what catches them was go
 def unrouted(examination: Examination) -> Iterator[Symptom]:
     """H301: what came out of a wait and had no way to go."""
     for reason in _parked(examination, "unrouted"):
-        seen = _look(examination, reason.at).seen
         if _are_canaries(examination, reason.at):
             yield _of_canaries(examination, reason)
             continue
-        lines = _counted([_way_of(message, examination) for message in seen])
-        others = [message for message in seen if not message.is_canary]
-        homeless = {message.key for message in others if not _has_a_way(message.key, examination)}
-        fix = "they have a route by now: move them back"
-        if homeless or not others:
-            fix = "add routes for their keys to the file and apply it, then move them back"
+        seen = [(message, _way(message, reason.at, examination)) for message in _look(examination, reason.at).seen]
+        lines = _counted([_told_way(message, way, examination) for message, way in seen])
+        others = [way for message, way in seen if not message.is_canary]
+        homeless = [way for way in others if isinstance(way, NoWay)]
         apply = (command("delayctl", "apply", examination.source),) if homeless or not others else ()
         yield symptom_of(
-            reason, *apply, *_redrive(examination, reason), details=_told(examination, reason, lines), fix=fix
+            reason,
+            *apply,
+            *_redrive(examination, reason),
+            details=_told(examination, reason, lines),
+            fix=_fix(homeless, is_looked_into=bool(seen)),
         )
 
 
@@ -45,7 +47,12 @@ def _are_canaries(examination: Examination, queue: str) -> bool:
 
 def _of_canaries(examination: Examination, reason: Reason) -> Symptom:
     """Nobody misses them, and no route is meant for them."""
-    lines = _counted([_way_of(message, examination) for message in _look(examination, reason.at).seen])
+    lines = _counted(
+        [
+            _told_way(message, _way(message, reason.at, examination), examination)
+            for message in _look(examination, reason.at).seen
+        ]
+    )
     found = symptom_of(
         reason,
         command("rabbitmqctl", "purge_queue", "-p", examination.status.vhost, reason.at),
@@ -55,23 +62,37 @@ def _of_canaries(examination: Examination, reason: Reason) -> Symptom:
     return replace(found, severity=Severity.WARNING, reason=_WHY_CANARIES)
 
 
-def _way_of(message: Seen, examination: Examination) -> str:
-    """A key, what speaks against it, and where it waited; of canaries every key is another."""
+def _fix(homeless: Sequence[NoWay], *, is_looked_into: bool) -> str:
+    others = [way.fix for way in homeless if way.fix != ADD_A_ROUTE]
+    if is_looked_into and not homeless:
+        return "they have a route by now: move them back"
+    if others and len(others) == len(homeless):
+        return others[0]
+    return "add routes for their keys to the file and apply it, then move them back"
+
+
+def _way(message: Seen, queue: str, examination: Examination) -> Way | NoWay:
+    """Where it would go by now: as redrive decides it."""
+    desired = examination.desired
+    exchange = desired.exit if message.exchange is None else message.exchange
+    lost = Stranded(queue, exchange, message.key, message.headers, message.is_due)
+    return way_out(examination.network, Names(desired.prefix), lost)
+
+
+def _told_way(message: Seen, way: Way | NoWay, examination: Examination) -> str:
+    """A key, what speaks against it, and where it waited."""
     waited = f", waited in {message.waited_in}" if message.waited_in else ""
     if message.is_canary:
         return f"a canary of delayctl verify{waited}: needs no route"
-    if _has_a_way(message.key, examination):
-        return f"key {quoted(message.key)}{waited}: has a route by now"
-    exit = examination.desired.exit
-    known = sorted({b.key for b in examination.network.bindings_from.get(exit, ())})
+    begin = f"key {quoted(message.key)}{waited}"
+    if isinstance(way, Way):
+        return f"{begin}: has a route by now"
+    if way.fix != ADD_A_ROUTE:
+        return f"{begin}: {way.why}"
+    known = sorted({b.key for b in examination.network.bindings_from.get(examination.desired.exit, ())})
     close = near(message.key, known)
     hint = f"; {quoted(close)} has one" if close else ""
-    return f"key {quoted(message.key)}{waited}: no route{hint}"
-
-
-def _has_a_way(key: str, examination: Examination) -> bool:
-    parking = {parked.queue for parked in examination.status.parked if parked.kind == "unrouted"}
-    return bool(set(route(examination.network, examination.desired.exit, Message(key)).queues) - parking)
+    return f"{begin}: no route{hint}"
 
 
 def given_up(examination: Examination) -> Iterator[Symptom]:

@@ -26,6 +26,9 @@ class Seen:
     waited_in: str | None = None  # The queue that it expired in last.
     first_key: str | None = None  # That it had before it was tried again and parked.
     is_canary: bool = False  # Sent by delayctl verify, which has given it up.
+    exchange: str | None = None  # That it came by; None for the exit.
+    headers: Mapping[str, object] = field(default_factory=dict)  # Those that would be sent on.
+    is_due: bool = False  # Its time was up, as far as it says when.
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def connection_limit(text: str, vhost: str, user: str) -> NoMoreConnections | No
     return NoMoreConnections(f"the broker takes no more connections: {found['what']}", fix=fix)
 
 
-def queue_limit(text: str, vhost: str, code: int) -> Refused | None:
+def queue_limit(text: str, vhost: str, code: int | None) -> Refused | None:
     """Our error for a queue that is one too many; None where the text is about something else."""
     found = _QUEUES.search(text)
     if not found:

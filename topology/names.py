@@ -91,6 +91,12 @@ class Names:
         """Say whether an exchange is a gate of the ladder."""
         return exchange.endswith(".gate.exchange") and self.step_of(exchange) is not None
 
+    def is_entrance(self, exchange: str) -> bool:
+        """Say whether an exchange has a name as those in which a wait begins have; gates have one, too."""
+        head, tail = self.entrance("\0").split("\0")
+        is_ours = exchange.startswith(head) and exchange.endswith(tail) and len(exchange) > len(head) + len(tail)
+        return is_ours and exchange != self.unrouted_exchange()
+
     def step_of(self, name: str) -> int | None:
         """Which step of the ladder a gate, an entrance, a queue or what stands in for one belongs to; None for all else."""
         found = _OF_A_RUNG.fullmatch(name.removeprefix(self.prefix)) if name.startswith(self.prefix) else None

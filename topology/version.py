@@ -10,6 +10,9 @@ PLACES_KEPT_SINCE: Version = (4, 3, 0)
 # Classic queues of later releases keep what waits on disk whether they are told to or not.
 ON_DISK_SINCE: Version = (3, 12, 0)
 
+# Quorum queues of earlier releases give up what comes back too often only where they are told to.
+DELIVERY_LIMIT_SINCE: Version = (4, 0, 0)
+
 
 def parse_version(text: str) -> Version | None:
     """Read a version such as 3.10.8 or 4.3.6-beta.1; None where it is none."""
@@ -32,3 +35,9 @@ def keeps_places(text: str) -> bool:
     """Say whether quorum queues of this release put messages that are given back where they were."""
     version = parse_version(text)
     return version is not None and version >= PLACES_KEPT_SINCE
+
+
+def has_default_delivery_limit(text: str) -> bool:
+    """Say whether quorum queues of this release give up what comes back too often untold; one that can't be read may."""
+    version = parse_version(text)
+    return version is None or version >= DELIVERY_LIMIT_SINCE

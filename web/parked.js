@@ -79,7 +79,7 @@ function tellOf(text, isBad = false) {
 function lay(page) {
   current = page;
   const part = page.looked_at < page.ready ? `Looked at the first ${count(page.looked_at)} of ${plural(page.ready, "message")}` : `Looked at ${plural(page.looked_at, "message")}`;
-  const cost = page.looked_at ? `: held for ${page.held_ms} ms, then put back${page.keeps_place ? "" : ", behind the others"}.` : ".";
+  const cost = page.looked_at ? `: held for ${page.held_ms} ms, then put back${page.keeps_place === false ? ", behind the others" : page.keeps_place ? "" : ", perhaps behind the others"}.` : ".";
   const worn = page.is_worn ? " One was given back so often that no more were taken." : "";
   say($("parked-cost"), `${part}${cost}${worn}`);
   $("kinds").replaceChildren(...kinds(page));

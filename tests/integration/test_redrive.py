@@ -9,6 +9,8 @@ from typing import Any
 import pika
 import pytest
 from delayctl.consumers.outcome import Park
+from delayctl.consumers.pull import Pull
+from delayctl.topology.access import access_from
 from pika.adapters.blocking_connection import BlockingChannel
 
 from testbed.wait import until
@@ -228,6 +230,63 @@ class TestUnrouted:
         assert (message.body, message.key, "x-death" in message.headers) == ("one", "lost.key", False)
         assert rabbit.ready("delay.unrouted.queue") == 0
 
+    def test_what_the_ladder_had_no_step_for(self, rabbit: Rabbit, topology: TopologyFile) -> None:
+        """It stays until there is one, and then waits as long as it shall, with its own key."""
+        text = FILE.replace("delay: {", "delay: {any: {unit: 100ms, steps: STEPS}, ")
+        file = topology.write(text.replace("STEPS", "3"))
+        assert rabbit.delayctl("apply", file, "--yes").code == 0
+        with rabbit.channel() as channel:
+            headers: dict[str, Any] = {"delay-top": "3", "delay-3": True, "delay-0": True}
+            channel.basic_publish("delay.any.exchange", "mail.sent", b"late", pika.BasicProperties(headers=headers))
+        rabbit.await_ready("delay.unrouted.queue", 1)
+
+        before = redriven(rabbit, file, "--queue", "delay.unrouted.queue", code=1)
+        assert rabbit.delayctl("apply", topology.write(text.replace("STEPS", "5")), "--yes").code == 0
+        after = redriven(rabbit, file, "--queue", "delay.unrouted.queue")
+
+        assert [left["why"] for left in before["left"]] == ["delay.any.exchange has no step '3' for it"]
+        assert after["to"] == [{"place": "delay.any.03.queue", "count": 1}]
+        rabbit.await_ready("mails.queue", 1)
+        assert [(message.body, message.key) for message in rabbit.take("mails.queue")] == [("late", "mail.sent")]
+        assert rabbit.ready("delay.unrouted.queue") == 0
+
+
+class TestBoundNoMore:
+    """The exit takes what has no way there and parks it elsewhere, so that this is looked at before."""
+
+    @pytest.mark.parametrize("options", [(), ("--to", "orders.queue")], ids=["by itself", "--to"])
+    def test_the_binding_is_gone(self, rabbit: Rabbit, parked: str, options: tuple[str, ...]) -> None:
+        """All stays as it is, and goes once it was applied again."""
+        key = "delay.retry.orders.queue"
+        rabbit.api("DELETE", f"bindings/{{vhost}}/e/delay.exchange/q/orders.queue/{key}")
+
+        bound_no_more = redriven(rabbit, parked, "--queue", "orders.dlq", *options, code=1)
+        there = looked_at(rabbit, "orders.dlq")
+        assert rabbit.delayctl("apply", parked, "--yes").code == 0
+        again = redriven(rabbit, parked, "--queue", "orders.dlq", *options)
+
+        why = f"orders.queue is not bound to delay.exchange by the key {key}"
+        assert [(left["why"], left["count"]) for left in bound_no_more["left"]] == [(why, 5)]
+        assert (len(there), again["moved"], rabbit.ready("delay.unrouted.queue")) == (5, 5, 0)
+
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            ((), "orders.queue is not there"),
+            (("--origin", "--where", "key=order.created"), "no route for key 'order.created' at delay.exchange"),
+        ],
+        ids=["by itself", "--origin"],
+    )
+    def test_the_queue_is_gone(self, rabbit: Rabbit, parked: str, options: tuple[str, ...], why: str) -> None:
+        """With all that was bound to it."""
+        rabbit.api("DELETE", "queues/{vhost}/orders.queue")
+        rabbit.api("DELETE", "queues/{vhost}/audit.queue")
+
+        answer = redriven(rabbit, parked, "--queue", "orders.dlq", *options, code=1)
+
+        assert (answer["moved"], why in {left["why"] for left in answer["left"]}) == (0, True)
+        assert (rabbit.ready("orders.dlq"), rabbit.ready("delay.unrouted.queue")) == (5, 0)
+
 
 class TestOthersQueues:
     """What the broker parked, in queues that no file knows."""
@@ -254,6 +313,26 @@ class TestOthersQueues:
         assert [message.body for message in found] == [f"{number}" for number in range(30)]
         assert found[0].headers["delay-origin"] == {"exchange": "orders.exchange", "key": "invoice.sent"}
         assert "x-death" not in found[0].headers
+
+    @pytest.mark.parametrize("kind", ["classic", "quorum"])
+    def test_large_messages_behind_small_ones(self, rabbit: Rabbit, file: str, kind: str) -> None:
+        """No more are held than fit; all arrive once, in their order where the queue puts back in place what does not fit."""
+        with rabbit.channel() as channel:
+            channel.queue_declare("large.dlq", durable=True, arguments={"x-queue-type": kind})
+            names = [f"{number}" for number in range(60)]
+            for name in names:
+                body = name.encode() + b"x" * (0 if int(name) < 30 else 1 << 20)
+                channel.basic_publish("", "large.dlq", body, pika.BasicProperties(message_id=name))
+        rabbit.await_ready("large.dlq", 60)
+
+        looked = rabbit.delayctl("pending", file, "--queue", "large.dlq", "--output", "json")
+        answer = redriven(rabbit, file, "--queue", "large.dlq", "--to", "mails.queue")
+
+        found = [message.body.rstrip("x") for message in rabbit.take("mails.queue")]
+        keeps_places = kind == "classic" or not rabbit.broker.version.startswith("3.")
+        assert [queue["looked_at"] for queue in json.loads(looked.out)["queues"]] == [60]
+        assert (answer["moved"], rabbit.ready("large.dlq")) == (60, 0)
+        assert found == names if keeps_places else sorted(found) == sorted(names)
 
 
 class TestTrouble:
@@ -341,6 +420,19 @@ class TestTrouble:
         assert rabbit.ready("worn.dlq") == 2
         assert redriven(rabbit, file, "--queue", "worn.dlq", "--to", "mails.queue")["moved"] == 2
 
+    def test_looking_where_there_is_no_limit(self, rabbit: Rabbit, file: str) -> None:
+        """Where no limit was set, as before RabbitMQ 4.0, one may look as often as one likes."""
+        with rabbit.channel() as channel:
+            channel.queue_declare("lasting.dlq", durable=True, arguments={"x-queue-type": "quorum"})
+        rabbit.publish("", "lasting.dlq", "one", "two")
+        for _ in range(12):
+            with Pull(access_from(rabbit.url), "lasting.dlq", name="a test") as pull:
+                pull.take(2)
+
+        ran = rabbit.delayctl("redrive", file, "--queue", "lasting.dlq", "--to", "mails.queue", "--dry-run")
+
+        assert (ran.code, rabbit.ready("lasting.dlq")) == (0, 2)
+
 
 class TestRights:
     """Least privilege."""
@@ -370,4 +462,5 @@ class TestRights:
         assert "orders.dlq" in blind.err
         assert "delay.exchange" in mute.out + mute.err
         assert left
+        assert "may not use the management API; whether queues are still bound is not checked" in enough.err
         assert rabbit.ready("orders.queue") == 5

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from delayctl.cli.arrivals import Arrival, Lateness, arrival_json, arrival_text, summary_text
+from delayctl.cli.consume import prefetch_for
 from delayctl.cli.consume_guard import Delay, delay_of
 from delayctl.testing.simulated import SimulatedBroker
 from delayctl.topology.duration import Duration
@@ -297,3 +298,21 @@ def raising(error: Exception) -> Any:
         raise error
 
     return fail
+
+
+@pytest.mark.parametrize(
+    ("count", "requeue", "expected"),
+    [
+        (None, False, 200),
+        (5, False, 5),
+        (66_000, False, 200),
+        (None, True, 0),
+        (5, True, 5),
+        (65_535, True, 65_535),
+        (65_536, True, 0),
+        (66_000, True, 0),
+    ],
+)
+def test_all_that_is_left_there_is_held_until_the_end(count: int | None, requeue: bool, expected: int) -> None:
+    """A prefetch has no more than sixteen bits: beyond that as many are held as come."""
+    assert prefetch_for(count, requeue=requeue) == expected

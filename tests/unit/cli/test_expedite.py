@@ -6,9 +6,10 @@ import pytest
 from delayctl.cli.expedite import _missing, _Search
 from delayctl.consumers.homes import Onward
 from delayctl.consumers.sighting import Wanted
+from delayctl.publishers.frames import Properties, encode_properties
 
 from tests.support.commands import Ran, delayctl
-from tests.unit.consumers.test_sighting import delivery
+from tests.unit.consumers.test_sighting import DELAYS, delivery
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from tests.unit.consumers.test_sighting import delivery
 )
 def test_what_is_named_and_not_there_is_told(wanted: Wanted, is_found: bool, told: str) -> None:
     """A key as well as an id."""
-    search = _Search("delay.exchange", wanted)
+    search = _Search("delay.exchange", wanted, DELAYS)
 
     search.decide(delivery())
 
@@ -34,12 +35,23 @@ def test_what_is_expedited_says_so() -> None:
     """When that was, beside the due time that was meant: it comes early on purpose."""
     began_ms = time.time_ns() // 1_000_000
 
-    decision = _Search("delay.exchange", Wanted()).decide(delivery(**{"delay-due": 7, "shop": "eu"}))
+    decision = _Search("delay.exchange", Wanted(), DELAYS).decide(delivery(**{"delay-due": 7, "shop": "eu"}))
 
     assert isinstance(decision, Onward)
     headers = dict(decision.properties.headers or {})
     assert 0 <= headers.pop("delay-expedited") - began_ms < 60_000
     assert headers == {"delay-due": 7, "shop": "eu"}
+
+
+def test_an_id_is_found_as_it_is_shown() -> None:
+    """Bytes that are no text are shown escaped."""
+    search = _Search("delay.exchange", Wanted(ids=frozenset({"m-\\xff"})), DELAYS)
+    came = delivery()
+    came.header = b"\0" * 12 + encode_properties(Properties(message_id="m-\udcff"))
+
+    search.decide(came)
+
+    assert search.is_over()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from delayctl.topology.routing import Network
 FILE = """
 version: 1
 delay: {levels: [1m]}
+exchanges: {shop.exchange: {}}
 queues: {stubborn.queue: {type: quorum}}
 routes:
+  - {from: shop.exchange, key: order.created, delay: 1m, to: orders.queue}
   - {key: "order.#", delay: 1m, to: orders.queue}
 retry:
   orders.queue: {levels: [1m], max: 2, park: orders.dlq}
@@ -42,7 +44,7 @@ def parked(queue: str, headers: dict[str, Any], *, exchange: str = "delay.exchan
 
 def home(came: Delivery, **options: Any) -> Onward | Stays:
     """Where it goes."""
-    return Homes(KNOWN, Network.of_topology(expand(SPEC)), **options).of(came, sighted(came), NOW_MS)
+    return Homes(KNOWN, Network.of_topology(expand(SPEC)), **options).of(came, sighted(came, KNOWN.delays), NOW_MS)
 
 
 def died(queue: str, reason: str = "rejected", **more: Any) -> dict[str, Any]:
@@ -114,6 +116,36 @@ def test_what_tells_the_queue(queue: str, headers: dict[str, Any], expected: tup
         ("any.dlq", {}, {"by_origin": True}, "nothing says where it came from"),
         ("any.dlq", {"x-death": [{"queue": ["a"]}]}, {"by_origin": True}, "nothing says where it came from"),
         ("any.dlq", {}, {"to": "any.dlq"}, "it would go where it is"),
+        (
+            "orders.dlq",
+            {"delay-queue": "delay.1m.queue"},
+            {},
+            "its header delay-queue names delay.1m.queue, a delay queue, from which it would go astray",
+        ),
+        (
+            "orders.dlq",
+            {"delay-queue": "delay.5m.queue"},
+            {},
+            "its header delay-queue names delay.5m.queue, a delay queue, from which it would go astray",
+        ),
+        (
+            "orders.dlq",
+            {"delay-origin": {"exchange": "", "key": "delay.1m.queue"}},
+            {"by_origin": True},
+            "delay.1m.queue is a delay queue, from which it would go astray",
+        ),
+        (
+            "orders.dlq",
+            {"delay-origin": {"exchange": "gone.exchange", "key": "a"}},
+            {"by_origin": True},
+            "gone.exchange is not there",
+        ),
+        (
+            "orders.dlq",
+            {"delay-origin": {"exchange": "delay.exchange", "key": "delay.park.orders.dlq"}},
+            {"by_origin": True},
+            "it would come back to where it is",
+        ),
     ],
 )
 def test_what_stays(queue: str, headers: dict[str, Any], options: dict[str, Any], why: str) -> None:
@@ -153,6 +185,34 @@ def test_unrouted_messages_go_the_same_way_once_it_leads_somewhere() -> None:
     )
     assert isinstance(found, Onward)
     assert (found.exchange, found.key, found.to) == ("delay.exchange", "order.created", "orders.queue")
+
+
+def test_why_the_broker_parked_it_is_kept_where_it_goes_on_being_parked() -> None:
+    """Its x-death can't be sent on, so that what it said is told in other headers."""
+    lost = parked(
+        "delay.unrouted.queue", {"x-death": [died("mails.queue")], "delay-attempt": 1}, key="delay.park.shared.dlq"
+    )
+
+    found = home(lost)
+
+    assert isinstance(found, Onward)
+    assert found.to == "shared.dlq"
+    assert found.properties.headers == {
+        "delay-parked": "rejected in mails.queue",
+        "delay-queue": "mails.queue",
+        "delay-origin": {"exchange": "shop.exchange", "key": "a.key"},
+        "delay-attempt": 1,
+        "delay-history": [{"attempt": 1, "at": NOW_MS, "reason": "redriven from delay.unrouted.queue"}],
+    }
+
+
+def test_without_a_look_at_the_broker_each_message_goes_where_it_says() -> None:
+    """Where the management API can't be asked; the broker has the last word."""
+    came = parked("orders.dlq", {"delay-queue": "orders.queue", "delay-origin": {"exchange": "gone", "key": "a"}})
+
+    found = [Homes(KNOWN, by_origin=origin).of(came, sighted(came, KNOWN.delays), NOW_MS) for origin in (False, True)]
+
+    assert [each.exchange for each in found if isinstance(each, Onward)] == ["delay.exchange", "gone"]
 
 
 def test_attempts_are_counted_anew_unless_told_otherwise() -> None:

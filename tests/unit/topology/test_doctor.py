@@ -8,11 +8,13 @@ from delayctl.topology.diagnosis import diagnose
 from delayctl.topology.doctor import CHECKS
 from delayctl.topology.duration import Duration
 from delayctl.topology.examination import Look, Seen
+from delayctl.topology.expand import expand
 from delayctl.topology.figures import Figures, Node
 from delayctl.topology.findings import Finding, Severity
 from delayctl.topology.lint import lint
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, freeze_arguments
+from delayctl.topology.parse import read_spec
 from delayctl.topology.recorded import recorded_parks, recorded_spec, recorded_topology
 from delayctl.topology.rules_live import RULES
 from delayctl.topology.spec import QueueSpec
@@ -457,6 +459,21 @@ class TestParked:
 
         assert (diagnosis.severity, diagnosis.fix.startswith(fix)) == (Severity.ERROR, True)
         assert not any("purge" in command for command in diagnosis.commands)
+
+    def test_h301_by_the_way_that_redrive_would_go(self) -> None:
+        """What the ladder has no step for needs no route, but a longer ladder."""
+        headers = {"delay-top": "30", "delay-30": True}
+        seen = Seen("order.created", exchange="delay.any.exchange", headers=headers)
+        text = "version: 1\ndelay: any\nroutes:\n  - {key: order.created, delay: any, to: orders.queue}\n"
+        desired = expand(read_spec(text, {}, file="topology.yaml"))
+        figures = {"delay.unrouted.queue": replace(IDLE, ready=1)}
+
+        [diagnosis] = found(
+            examination(desired, figures=figures, looks={"delay.unrouted.queue": Look((seen,))}), "H301"
+        )
+
+        assert diagnosis.details == ("1 × key 'order.created': delay.any.exchange has no step '30' for it",)
+        assert diagnosis.fix.startswith("give the ladder (any) more steps")
 
     def test_h301_many_keys(self) -> None:
         """The most frequent are named."""
