@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
+import pyarrow as pa
 from delayctl.spark.audit import Broken, Records
 from delayctl.spark.journal import LEDGER
 from delayctl.spark.places import no_ledger, no_record
@@ -25,27 +27,36 @@ _NO_FILES = "UNABLE_TO_INFER_SCHEMA"
 _MOST_BROKEN = 20
 
 
+class Seen(NamedTuple):
+    """A message that lies in a queue, and when it was seen there, in milliseconds since 1970."""
+
+    message_id: str | None
+    queue: str
+    attempt: int
+    at: int
+
+
 @dataclass(frozen=True)
 class Recorded:
     """All that was recorded, lines that are no records included: these have no `received_at`."""
 
     lines: DataFrame
 
-    @property
-    def deliveries(self) -> DataFrame:
-        """What can be used."""
-        return self.lines.filter(~_is_broken())
+    def deliveries(self, seen: Sequence[Seen] = ()) -> DataFrame:
+        """What can be used, and beside it what was seen in queues."""
+        usable = self.lines.filter(~_is_broken())
+        return usable.unionByName(_of_queues(self.lines.sparkSession, seen)) if seen else usable
 
     def summary(self) -> Records:
         """What it is, in counts; retries are known only when deliveries are compared."""
-        is_good = ~_is_broken()
+        is_good, is_drained = ~_is_broken(), F.coalesce("drained", F.lit(False))
         found = self.lines.agg(
             F.count_distinct("file").alias("files"),
-            F.count_if(is_good).alias("deliveries"),
-            F.count_if(is_good & F.col("drained")).alias("drained"),
+            F.count_if(is_good & ~is_drained).alias("deliveries"),
+            F.count_if(is_good & is_drained).alias("drained"),
             F.count_if(is_good & F.col("message_id").isNull()).alias("without_id"),
-            F.min("received_at").alias("first"),
-            F.max("received_at").alias("last"),
+            F.min(F.when(~is_drained, F.col("received_at"))).alias("first"),
+            F.max(F.when(~is_drained, F.col("received_at"))).alias("last"),
             F.count_if(_is_broken()).alias("broken"),
         ).collect()[0]
         return Records(**found.asDict(), broken_files=self._broken_files() if found["broken"] else ())
@@ -79,7 +90,7 @@ def read_records(spark: SparkSession, places: Sequence[str]) -> Recorded:
     for place in places:
         if not _is_there(spark, place):
             raise no_record(place)
-    lines, parquet = _ndjson(spark, places), _parquet(spark, places)
+    lines, parquet = _ndjson(spark, places), _parquet(spark, places) if places else None
     return Recorded(lines if parquet is None else lines.unionByName(_of_parquet(parquet, places)))
 
 
@@ -92,7 +103,28 @@ def _path(uri: str) -> str:
     return unquote(uri.removeprefix("file://").removeprefix("file:")) if uri.startswith("file:/") else uri
 
 
+def _of_queues(spark: SparkSession, seen: Sequence[Seen]) -> DataFrame:
+    """What was seen in queues, as if it had been taken out of them by nobody."""
+    columns: dict[str, pa.Array] = {
+        "message_id": pa.array([each.message_id for each in seen], pa.string()),
+        "queue": pa.array([each.queue for each in seen], pa.string()),
+        "received_at": pa.array([each.at for each in seen], pa.int64()),
+        "attempt": pa.array([each.attempt for each in seen], pa.int32()),
+    }
+    given = {"level": F.lit(None), "redelivered": F.lit(False), "drained": F.lit(True)}
+    found = spark.createDataFrame(pa.table(columns)).withColumns({**given, "file": F.lit(None).cast("string")})
+    return _as_recorded(found)
+
+
+def _as_recorded(found: DataFrame) -> DataFrame:
+    """These columns in the types that a record has."""
+    schema = dict(column.split() for column in _RECORD.split(", "))
+    return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in schema.items()), "file")
+
+
 def _ndjson(spark: SparkSession, places: Sequence[str]) -> DataFrame:
+    if not places:
+        return spark.createDataFrame([], f"{_RECORD}, file string")
     files = spark.read.option("pathGlobFilter", _LINES).option("recursiveFileLookup", "true")
     text = files.text(list(places)).select("value", F.col("_metadata.file_path").alias("file"))
     parsed = text.filter(F.trim("value") != "").withColumn("record", F.from_json("value", _RECORD))
@@ -111,8 +143,7 @@ def _of_parquet(found: DataFrame, places: Sequence[str]) -> DataFrame:
     received = _ms(found, "received_at", where)
     others = {name: F.lit(None) for name in _RECORD_COLUMNS if name not in found.columns}
     complete = found.withColumns({**others, "received_at": received, "file": F.col("_metadata.file_path")})
-    schema = dict(column.split() for column in _RECORD.split(", "))
-    return complete.select(*(F.col(name).cast(kind).alias(name) for name, kind in schema.items()), "file")
+    return _as_recorded(complete)
 
 
 def _ms(frame: DataFrame, column: str, where: str) -> Column:

@@ -71,7 +71,7 @@ ACTING = {
     "topology/users.py",
     "topology/verify_look.py",
     "cli/audit.py",
-    "cli/audit_drain.py",
+    "cli/audit_look.py",
     "cli/audit_plot.py",
     "cli/audit_report.py",
     "cli/backfill.py",
