@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 from urllib.parse import unquote
 
 import pyarrow as pa
 from delayctl.spark.audit import Broken, Records
-from delayctl.spark.journal import LEDGER
+from delayctl.spark.folder import as_no_pattern
+from delayctl.spark.journal import LEDGER, RUNS
 from delayctl.spark.places import no_ledger, no_record
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.wording import quoted
@@ -68,11 +69,12 @@ class Recorded:
 
 def read_ledger(spark: SparkSession, place: str) -> DataFrame:
     """The ledger in a checkpoint folder, or the folder of its files itself: message_id, level, due and expected."""
-    inside = f"{place.rstrip('/')}/{LEDGER}"
     fix = "name the folder that was given to delayctl backfill --checkpoint"
-    if not _is_there(spark, place):
+    if not (folder := _found(spark, place)):
         raise no_ledger(place)
-    found = _parquet(spark, [inside if _is_there(spark, inside) else place])
+    inside, runs = (f"{folder.rstrip('/')}/{table}" for table in (LEDGER, RUNS))
+    has_ledger = _is_there(spark, inside)
+    found = _parquet(spark, [inside if has_ledger else folder]) if has_ledger or not _is_there(spark, runs) else None
     if found is None:
         raise DelayctlError("the ledger is empty: nothing was confirmed", where=place, fix=fix)
     if missing := [name for name in _LEDGER_COLUMNS if name not in found.columns]:
@@ -87,11 +89,18 @@ def read_ledger(spark: SparkSession, place: str) -> DataFrame:
 
 def read_records(spark: SparkSession, places: Sequence[str]) -> Recorded:
     """The records in files and folders, NDJSON and Parquet alike."""
-    for place in places:
-        if not _is_there(spark, place):
-            raise no_record(place)
-    lines, parquet = _ndjson(spark, places), _parquet(spark, places) if places else None
+    found = [_found(spark, place) or _missing(place) for place in places]
+    lines, parquet = _ndjson(spark, found), _parquet(spark, found) if found else None
     return Recorded(lines if parquet is None else lines.unionByName(_of_parquet(parquet, places)))
+
+
+def _missing(place: str) -> NoReturn:
+    raise no_record(place)
+
+
+def _found(spark: SparkSession, place: str) -> str | None:
+    """A place as Spark takes it: as it is called, be there brackets in its name, or else as a pattern."""
+    return next((each for each in dict.fromkeys((as_no_pattern(place), place)) if _is_there(spark, each)), None)
 
 
 def _is_broken() -> Column:

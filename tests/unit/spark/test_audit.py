@@ -10,6 +10,8 @@ from delayctl.spark.audit import Audit, Bar, Broken, Lateness, LevelTally, Lying
 from delayctl.spark.audit_inputs import Seen, read_ledger, read_records
 from delayctl.spark.audit_job import audit
 from delayctl.spark.audit_judge import judged
+from delayctl.spark.folder import Folder, Part
+from delayctl.spark.journal import REJECTS, REJECTS_SCHEMA
 from delayctl.topology.errors import DelayctlError
 from pyspark.sql import SparkSession
 
@@ -309,6 +311,23 @@ class TestTrouble:
 
         with pytest.raises(DelayctlError, match="the ledger is empty"):
             audit(spark, str(tmp_path / "new"), [record], RULES)
+
+    def test_a_run_that_only_refused(self, spark: SparkSession, record: str, tmp_path: Path) -> None:
+        """A checkpoint has runs and rejects, and no ledger: nothing is wrong with it but that."""
+        folder = Folder(str(tmp_path / "refused"))
+        folder.write_json("runs/0001.json", {"state": "done"})
+        folder.write_part(REJECTS, Part(1, 0, 0, 0, 1), [{"message_id": "a"}], REJECTS_SCHEMA)
+
+        with pytest.raises(DelayctlError, match="the ledger is empty: nothing was confirmed"):
+            audit(spark, str(tmp_path / "refused"), [record], RULES)
+
+    def test_names_with_brackets(self, spark: SparkSession, tmp_path: Path) -> None:
+        """They are names, and no patterns; a pattern is one all the same."""
+        ledger = write_ledger(tmp_path / "run[1]", [sent("a")])
+        record = write_record(tmp_path / "records {2}", [came("a")])
+
+        assert audit(spark, ledger, [record], RULES).is_clean
+        assert audit(spark, str(tmp_path / "run*"), [str(tmp_path / "rec*")], RULES).is_clean
 
     def test_no_ledger_at_all(self, spark: SparkSession, record: str, tmp_path: Path) -> None:
         """Parquet files of another kind."""
