@@ -83,7 +83,17 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
         target=target,
     )
     check_job(job)
+    check_beyond(job, options["beyond"])
     return job
+
+
+def check_beyond(job: "BackfillJob", beyond: str) -> None:
+    """Raise BadOption where rows are to be put aside until it is time, and nothing says when that is."""
+    if beyond == "later" and job.due is None:
+        raise BadOption(
+            "--beyond later needs --due-column: a row that says how long it waits would be as far beyond in every later run",
+            fix="give a due time: --due-column 'created_at + INTERVAL 4 HOUR', or leave out --beyond later",
+        )
 
 
 def default_checkpoint(job: "BackfillJob") -> str:
