@@ -77,6 +77,7 @@ ACTING = {
     "cli/backfill.py",
     "cli/backfill_bar.py",
     "cli/backfill_inputs.py",
+    "cli/backfill_rooms.py",
     "cli/bedside.py",
     "cli/capacity.py",
     "cli/carry_out.py",
