@@ -13,15 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Row as Counted
 from pyspark.sql import functions as f
 
-_PLACE, _WAIT, _ODD, _ROWS, _BYTES, _UNROUTED, _KEY = (
-    "place",
-    "wait",
-    "odd",
-    "rows",
-    "bytes",
-    "unrouted",
-    "unrouted_key",
-)
+_PLACE, _WAIT, _ODD, _ROWS = "place", "wait", "odd", "rows"
+_BYTES, _UNROUTED, _KEY = "bytes", "unrouted", "unrouted_key"
 # Waits are told apart to a thousandth of themselves: a year has 26 thousand of them, and a second has all its own.
 _EXACT_BITS = 10
 _LONGEST_MS = 1 << 62
