@@ -2,26 +2,26 @@
 
 import time
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.audit_drain import drain
+from delayctl.cli.audit_look import seen_in
 from delayctl.cli.audit_report import check_report, write_report
 from delayctl.cli.audit_views import audit_json, audit_text
-from delayctl.cli.carry_out import confirm
+from delayctl.cli.host import host_for
 from delayctl.cli.options import connection_from, connection_options, output_option
 from delayctl.cli.views import to_json_text
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.spec import Spec
-from delayctl.topology.wording import plural, quoted
+from delayctl.topology.wording import quoted
 
 if TYPE_CHECKING:  # Spark is large, and loaded by the command itself.
     from delayctl.spark.audit import Audit
+    from delayctl.spark.audit_inputs import Seen
 
-_KINDS = ("lost", "duplicated", "early", "late", "unknown")
+_KINDS = ("lost", "untaken", "duplicated", "early", "late", "unknown")
 
 
 @click.command(
@@ -31,32 +31,32 @@ Examples:
   delayctl audit --ledger backfill/ --record records/
   delayctl audit --ledger backfill/ --record records/ --report audit.html --late-after 5s
   delayctl audit --ledger backfill/ --record records/ --show lost --limit 50
-  delayctl audit --ledger backfill/ --record records/ --drain delay.unrouted.queue --drain orders.timeout.dlq
+  delayctl audit --ledger backfill/ --record records/ --look-into delay.unrouted.queue --look-into orders.timeout.dlq
   delayctl audit --ledger backfill/ --record records/ --write trouble/ --master 'local[8]'
   delayctl audit --ledger backfill/ --record records/ --output json | jq .total.lost
 
 \b
 A consumer records with consumer.record("records/"), and so does: delayctl consume QUEUE --record records/
-Exit code: 0 when nothing was lost and nothing came early, else 1. Needs Java and pip install 'delayctl[spark]'.
+Exit code: 0 when nothing was lost, nothing is left untaken in a queue and nothing came early, else 1. Needs Java and pip install 'delayctl[spark]'.
 """,
 )
 @click.option("--ledger", required=True, metavar="PLACE", help="The checkpoint folder of the backfill.")
 @click.option(
     "--record",
     "records",
-    required=True,
     multiple=True,
     metavar="PLACE",
     help="Folder or file that consumers recorded to: NDJSON or Parquet. May be repeated.",
 )
 @click.option(
-    "--drain",
+    "--look-into",
     "queues",
     multiple=True,
     metavar="QUEUE",
-    help="First take what lies in this queue into the (first) record. May be repeated; asks before it does.",
+    help="Count apart what lies in this queue and no consumer recorded; it is left there. May be repeated.",
 )
-@click.option("--yes", is_flag=True, help="Drain without asking.")
+@click.option("--drain", "formerly_drained", multiple=True, hidden=True)  # It took what lay there, and does so no more.
+@click.option("--yes", is_flag=True, hidden=True, expose_value=False)  # There is nothing to ask any more.
 @click.option(
     "--late-after", default="1s", show_default=True, metavar="DURATION", help="What comes later than this is late."
 )
@@ -93,14 +93,14 @@ def audit(
     ledger: str,
     records: tuple[str, ...],
     queues: tuple[str, ...],
-    yes: bool,
+    formerly_drained: tuple[str, ...],
     report: str | None,
     output: str,
     **options: Any,
 ) -> int:
     """Compare the ledger of a backfill with what consumers recorded, by message id, and count what became of each.
 
-    The join runs on Spark, so that millions take no more memory here than a few. The broker is asked only with --drain.
+    The join runs on Spark, so that millions take no more memory here than a few. The broker is asked only with --look-into.
     """
     from delayctl.spark.places import check_audit  # noqa: PLC0415 (with nothing of Spark in it)
 
@@ -109,18 +109,14 @@ def audit(
     spans = {name: _span(name, options[name]) for name in ("grace", "late_after", "tolerance")}
     until = None if options["until"] is None else _moment(options["until"])
     connection = connection_from(options)
-    check_audit(ledger, records[1:] if queues else records)  # The first is made by draining, where there is none.
+    looked_into = (*queues, *formerly_drained)
+    if not records and not looked_into:
+        raise BadOption("there is nothing to compare with", fix="name what consumers recorded: --record records/")
+    check_audit(ledger, records)
     _check_spark()
-    if queues:
-        folder = _local_folder(records[0])
-        access = connection.access.at(connection.vhost_for(Spec(levels=())))
-        if not yes:
-            names = ", ".join(queues)
-            confirm(f"Take everything out of {names} into {folder}?")
-        for queue in queues:
-            click.echo(f"Drained {plural(drain(access, queue, folder), 'message')} from {queue}.", err=True)
+    seen = seen_in(host_for(connection, connection.vhost_for(Spec(levels=()))), looked_into) if looked_into else []
     moment = time.time_ns() // 1_000_000 if until is None else until
-    answer = _audited(ledger, records, {"moment": moment, **spans}, options)
+    answer = _audited(ledger, records, {"moment": moment, **spans}, seen, options)
     if report is not None:
         write_report(answer, report, ledger=ledger)
         click.echo(f"Wrote {report}.", err=True)
@@ -131,7 +127,7 @@ def audit(
 
 
 def _check_spark() -> None:
-    """Make sure that Spark can be had, before anything is taken from a queue."""
+    """Make sure that Spark can be had, before any queue is looked into."""
     try:
         import delayctl.spark.audit_job  # noqa: PLC0415
         import delayctl.spark.session  # noqa: F401, PLC0415
@@ -141,7 +137,9 @@ def _check_spark() -> None:
         raise DelayctlError("Spark is not installed", fix="pip install 'delayctl[spark]'") from error
 
 
-def _audited(ledger: str, records: tuple[str, ...], rules: dict[str, int], options: dict[str, Any]) -> "Audit":
+def _audited(
+    ledger: str, records: tuple[str, ...], rules: dict[str, int], seen: "list[Seen]", options: dict[str, Any]
+) -> "Audit":
     from delayctl.spark.audit import Rules  # noqa: PLC0415 (Spark takes seconds to load)
     from delayctl.spark.audit_job import audit as run  # noqa: PLC0415
     from delayctl.spark.audit_job import suit  # noqa: PLC0415
@@ -150,16 +148,7 @@ def _audited(ledger: str, records: tuple[str, ...], rules: dict[str, int], optio
     with spark_session("delayctl audit", options["master"], {}) as spark:
         suit(spark)
         chosen = {name: options[name] for name in ("show", "limit", "write")}
-        return run(spark, ledger, records, Rules(**rules), **chosen)
-
-
-def _local_folder(place: str) -> Path:
-    if "://" in place or (Path(place).exists() and not Path(place).is_dir()):
-        raise BadOption(
-            f"--drain needs a local folder to record to, and the first --record is {quoted(place)}",
-            fix="name a folder first: --record records/",
-        )
-    return Path(place)
+        return run(spark, ledger, records, Rules(**rules), seen=seen, **chosen)
 
 
 def _span(name: str, text: str) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # Spark's room is entered only by the command that needs it.
     from delayctl.spark.audit import Audit, Lateness, Shown, Tally
 
 Weight = Literal["bad", "notice", "fact"]
-COUNTS = ("messages", "delivered", "lost", "waiting", "duplicated", "early", "late")
+COUNTS = ("messages", "delivered", "untaken", "lost", "waiting", "duplicated", "early", "late")
 PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "most": "max"}
 NOT_KNOWN = "–"
 _COLOURS = {"bad": "red", "notice": "yellow", "fact": "cyan"}
@@ -51,6 +51,7 @@ def audit_json(audit: "Audit", *, ledger: str) -> dict[str, Any]:
         "total": asdict(audit.total),
         "levels": [{"level": each.level, **asdict(each.tally)} for each in audit.levels],
         "unknown": audit.unknown,
+        "lying": [asdict(each) for each in audit.lying],
         "lost_after_last_record": audit.lost_after_last_record,
         "records": asdict(audit.records),
         "findings": [asdict(each) for each in findings(audit)],
@@ -62,7 +63,8 @@ def audit_json(audit: "Audit", *, ledger: str) -> dict[str, Any]:
 
 def verdict_words(audit: "Audit") -> str:
     """The answer in a few words."""
-    bad = [(audit.total.lost, "lost"), (audit.total.early, "early")]
+    total = audit.total
+    bad = [(total.lost, "lost"), (total.untaken, "untaken"), (total.early, "early")]
     return ", ".join(f"{count:,} {word}" for count, word in bad if count) or "nothing lost, nothing early"
 
 
@@ -72,7 +74,7 @@ def _verdict(audit: "Audit") -> str:
 
 def findings(audit: "Audit") -> tuple[Finding, ...]:
     """What is worth a sentence, the worst first."""
-    found = (*_of_the_lost(audit), *_of_the_delivered(audit), *_of_the_records(audit))
+    found = (*_of_the_lost(audit), *_of_the_lying(audit), *_of_the_delivered(audit), *_of_the_records(audit))
     return tuple(sorted(found, key=lambda each: tuple(_COLOURS).index(each.weight)))
 
 
@@ -83,8 +85,7 @@ def _of_the_lost(audit: "Audit") -> Iterator[Finding]:
         yield Finding(
             "bad",
             f"{plural(total.lost, 'message')} should have come {grace} ago or earlier, and nobody recorded "
-            f"{'it' if total.lost == 1 else 'them'}: look into the unrouted and parking queues, and add what lies there "
-            "with --drain",
+            f"{'it' if total.lost == 1 else 'them'}: see with --look-into QUEUE what lies in the unrouted and parking queues",
         )
     if audit.lost_after_last_record:
         yield Finding(
@@ -98,6 +99,19 @@ def _of_the_lost(audit: "Audit") -> Iterator[Finding]:
             f"{plural(total.early, 'message')} came before the broker should have let {'it' if total.early == 1 else 'them'} out: "
             "a full delay queue pushes its oldest out (see delayctl status), or clocks differ (see --tolerance)",
         )
+
+
+def _of_the_lying(audit: "Audit") -> Iterator[Finding]:
+    untaken = ", ".join(f"{each.untaken:,} in {each.queue}" for each in audit.lying if each.untaken)
+    if untaken:
+        yield Finding(
+            "bad",
+            f"messages lie in a queue, and no consumer recorded them: {untaken}; they were left there, and delayctl redrive "
+            "brings back what is parked",
+        )
+    taken = ", ".join(f"{left:,} in {each.queue}" for each in audit.lying if (left := each.messages - each.untaken))
+    if taken:
+        yield Finding("notice", f"consumers recorded messages that lie in a queue now, given up or as copies: {taken}")
 
 
 def _of_the_delivered(audit: "Audit") -> Iterator[Finding]:
@@ -138,7 +152,10 @@ def _of_the_records(audit: "Audit") -> Iterator[Finding]:
             "fact", f"{plural(records.retries, 'further attempt')} of messages that had failed; no duplicates"
         )
     if records.drained:
-        yield Finding("fact", f"{plural(records.drained, 'delivery')} drained from a queue, of unknown lateness")
+        yield Finding(
+            "notice",
+            f"{plural(records.drained, 'message')} taken out of a queue by an audit of an earlier release, and by no consumer",
+        )
 
 
 def counts_rows(audit: "Audit") -> list[tuple[str, ...]]:

@@ -121,6 +121,7 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
     refuse_question(topology, yes=yes or dry_run)
     need_spark()
     from delayctl.spark.backfill_order import backfill as carry_out  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.backfill_order import forget_put_aside  # noqa: PLC0415
 
     connection, spec = connection_from(options), spec_from(topology, options)
     order = order_from(host_for(connection, connection.vhost_for(spec)), spec, topology, options)
@@ -148,6 +149,8 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
         found, done = carry_out(order, agree=agree, watcher=bar)
     finally:
         bar.clear()
+    if not (dry_run or found.is_work):
+        forget_put_aside(order.checkpoint)
     if output == "json":
         tell(to_json_text(answer_json(found, done, scene)))
     elif done is not None:
@@ -160,9 +163,17 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
 def _check_room(found: "Estimate", allow_overflow: bool) -> None:
     if found.overflowing and not allow_overflow:
         names = ", ".join(level.room.level for level in found.overflowing)
+        limits = [
+            name
+            for name, is_over in (
+                ("max_length", any(level.overflow for level in found.overflowing)),
+                ("max_bytes", any(level.overflow_bytes for level in found.overflowing)),
+            )
+            if is_over
+        ]
         raise DelayctlError(
             f"{names} would overflow; nothing was sent",
-            fix="send fewer rows (--where) or slower (--rate), raise max_length, or say --allow-overflow",
+            fix=f"send fewer rows (--where) or slower (--rate), raise {' and '.join(limits)}, or say --allow-overflow",
         )
 
 

@@ -7,23 +7,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from delayctl.cli.backfill_rooms import check_key, rooms_and_network, routes_from
 from delayctl.cli.host import Host
-from delayctl.cli.status import look
 from delayctl.publishers.choice import Ways
-from delayctl.topology.amqp import AmqpSession
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BadOption, DelayctlError, ManagementUnavailable, NotPermitted, Refused
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
-from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
-from delayctl.topology.status_shards import wholes
-from delayctl.topology.wording import argument, quoted
+from delayctl.topology.wording import quoted
 
 if TYPE_CHECKING:
     from delayctl.spark.backfill_job import BackfillJob
     from delayctl.spark.backfill_order import Order
-    from delayctl.spark.estimate import Room
 
 _RATE = re.compile(r"(\d[\d_,]*(?:\.\d+)?)(?:/(s|m|h))?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
@@ -46,11 +41,15 @@ def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -
     # Whoever sets Hadoop's file system may have paths lead anywhere.
     check_source(job.origin.format, job.origin.place, is_told_elsewhere=any("hadoop" in each for each in settings))
     rate, full_wait = rate_from(options["rate"]), _duration(options["full_wait"])
+    rooms, live = rooms_and_network(host, desired, topology)
+    if job.routing_key is not None and job.headers is None:  # Headers may have further keys.
+        check_key(job.routing_key, desired, live, topology)
     return Order(
         job,
         host.access,
         Ways.of(desired),
-        rooms=_rooms(host, spec, desired, topology),
+        rooms=rooms,
+        routes=routes_from(desired, live),
         checkpoint=options["checkpoint"] or default_checkpoint(job),
         rounding=options["rounding"],
         keeps_later=options["beyond"] == "later",
@@ -83,7 +82,17 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
         target=target,
     )
     check_job(job)
+    check_beyond(job, options["beyond"])
     return job
+
+
+def check_beyond(job: "BackfillJob", beyond: str) -> None:
+    """Raise BadOption where rows are to be put aside until it is time, and nothing says when that is."""
+    if beyond == "later" and job.due is None:
+        raise BadOption(
+            "--beyond later needs --due-column: a row that says how long it waits would be as far beyond in every later run",
+            fix="give a due time: --due-column 'created_at + INTERVAL 4 HOUR', or leave out --beyond later",
+        )
 
 
 def default_checkpoint(job: "BackfillJob") -> str:
@@ -106,37 +115,6 @@ def rate_from(text: str | None) -> float | None:
     if not match or not count:
         raise BadOption(f"--rate is {quoted(text)}", fix="write it like 5000/s or 100000/m")
     return count / _SECONDS[match[2]]
-
-
-def _rooms(host: Host, spec: Spec, desired: Topology, topology: str) -> "tuple[Room, ...]":
-    """What waits in the levels as of now, and what they hold; the latter is not known where the management API is silent."""
-    from delayctl.spark.estimate import Room  # noqa: PLC0415 (see need_spark)
-
-    waiting = _waiting(host, desired, topology)
-    try:
-        found = {level.name: level for level, _ in wholes(look(host, spec).levels) if level.is_own}
-    except (ManagementUnavailable, NotPermitted) as error:
-        click.echo(f"Warning: how much the levels hold is not known: {error.what}", err=True)
-        return tuple(Room(level.name, waiting[level.name]) for level in desired.wholes)
-    return tuple(
-        Room(name, waiting[name], found[name].settings.max_length, found[name].rejects)
-        for name in (level.name for level in desired.wholes)
-    )
-
-
-def _waiting(host: Host, desired: Topology, topology: str) -> dict[str, int]:
-    """How many messages wait in each level; the whole way has to be there before anything is sent."""
-    with AmqpSession(host.access) as session:
-        try:
-            for exchange in (*Ways.of(desired).exchanges, *(rung.entrance for rung in desired.rungs)):
-                session.check("exchange", exchange)
-            return {
-                level.name: sum(session.count(queue).messages for queue in level.queues) for level in desired.wholes
-            }
-        except Refused as error:
-            raise DelayctlError(
-                f"the broker is not as the file says: {error.what}", fix=f"delayctl apply {argument(topology)}"
-            ) from error
 
 
 def _duration(text: str) -> Duration:

@@ -1,19 +1,21 @@
 """A backfill as text and as JSON: what it would do, and what it did."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from delayctl.topology.duration import Duration
-from delayctl.topology.wording import plural
+from delayctl.topology.wording import plural, quoted
 
 if TYPE_CHECKING:
-    from delayctl.spark.estimate import Estimate, LevelForecast
+    from delayctl.spark.estimate import Estimate, LevelForecast, Unrouted
     from delayctl.spark.outcome import Outcome
 
-_MOST_HOURS = 24
+_MOST_HOURS, _MOST_REASONS = 24, 20
 _BAR = 40
+_UNITS = (("s", 1), ("m", 60), ("h", 3_600))
+_EXACT = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +32,47 @@ class Scene:
 
 def estimate_text(found: "Estimate", scene: Scene) -> str:
     """What a backfill would do."""
-    pace = f"at {found.rate:,.0f}/s" if found.rate else "as fast as the broker takes it"
+    pace = f"at {rate_text(found.rate)}" if found.rate else "as fast as the broker takes it"
     lines = [f"Backfill of {scene.source} into {scene.topology} at {scene.broker}, {pace}", ""]
     lines += [f"  {count:>12,}  {what}" for count, what in _counts(found, scene)]
-    lines += [f"  {count:>12,}  rejected: {reason}" for reason, count in sorted(found.rejected.items())]
+    lines += [f"  {count:>12,}  {what}" for count, what in _rejected(found)]
+    lines += [_unrouted(found.unrouted)] if found.unrouted.rows else []
     return "\n".join(lines + (_course(found) if found.to_send else []))
+
+
+def rate_text(per_s: float) -> str:
+    """A rate by a time that gives it a whole number, where there is one: 5,000/s, 10/m, 1/h."""
+    rates = [(per_s * seconds, unit) for unit, seconds in _UNITS]
+    whole = next(((rate, unit) for rate, unit in rates if rate > _EXACT and abs(rate - round(rate)) < _EXACT), None)
+    if whole is not None:
+        return f"{round(whole[0]):,}/{whole[1]}"
+    rate, unit = next((each for each in rates if each[0] >= 1), rates[-1])
+    return f"{rate:,.2f}/{unit}"
+
+
+def _rejected(found: "Estimate") -> list[tuple[int, str]]:
+    """The most frequent reasons, and how many there are beside them."""
+    in_order = sorted(found.rejected.items(), key=lambda each: (-each[1], each[0]))
+    shown, left = in_order[:_MOST_REASONS], in_order[_MOST_REASONS:]
+    reasons = len(left) + found.more.reasons
+    rows = sum(count for _, count in left) + found.more.rows
+    lines = [(count, f"rejected: {reason}") for reason, count in shown]
+    return [*lines, *([(rows, f"rejected: … and {plural(reasons, 'more reason')}")] if reasons else [])]
+
+
+def _unrouted(found: "Unrouted") -> str:
+    what = "row has a routing key" if found.rows == 1 else "rows have a routing key"
+    return (
+        f"\nWarning: {found.rows:,} {what} that no route takes, such as {quoted(found.example or '')}: "
+        "what has waited with such a key is parked as unrouted, and nobody gets it."
+    )
 
 
 def _course(found: "Estimate") -> list[str]:
     """How it goes on from there: through the levels, hour by hour."""
     assumed = "" if found.rate else ", if the broker takes 10,000/s"
     takes = f"Takes {Duration(_rounded(found.takes_ms))}{assumed}."
-    warnings = [_warning(level) for level in found.overflowing]
+    warnings = [text for level in found.overflowing for text in _warnings(level)]
     return ["", *_levels(found.levels), "", *_hours(found), "", *warnings, takes]
 
 
@@ -50,7 +81,10 @@ def _estimate_json(found: "Estimate") -> dict[str, Any]:
         "to_send": found.to_send,
         "overdue": found.overdue,
         "beyond": found.beyond,
+        "hastened": found.hastened,
         "rejected": dict(found.rejected),
+        "rejected_otherwise": {"reasons": found.more.reasons, "rows": found.more.rows},
+        "unrouted": {"rows": found.unrouted.rows, "example": found.unrouted.example},
         "confirmed_before": found.confirmed_before,
         "levels": [
             {
@@ -60,6 +94,9 @@ def _estimate_json(found: "Estimate") -> dict[str, Any]:
                 "peak": level.peak,
                 "max_length": level.room.max_length,
                 "overflow": level.overflow,
+                "peak_bytes": level.peak_bytes if level.room.max_bytes is not None else None,
+                "max_bytes": level.room.max_bytes,
+                "overflow_bytes": level.overflow_bytes,
                 "when_full": "reject-publish" if level.room.rejects else "drop-head",
             }
             for level in found.levels
@@ -132,6 +169,7 @@ def _counts(found: "Estimate", scene: Scene) -> list[tuple[int, str]]:
     counts = [
         (found.to_send, "to send"),
         (found.overdue, "of these overdue: they come out at once"),
+        (found.hastened, "of these due sooner than any level waits, by --rounding: they come out at once, early"),
         (found.confirmed_before, "confirmed before, not sent again"),
         (found.beyond, f"due later than the longest level ({scene.longest}) waits: {late}"),
     ]
@@ -142,9 +180,16 @@ def _levels(levels: "Sequence[LevelForecast]") -> list[str]:
     head = f"  {'level':<10}{'rows':>12}{'waiting now':>14}{'most at once':>14}{'holds':>12}"
     return [head] + [
         f"  {level.room.level:<10}{level.rows:>12,}{_number(level.room.waiting):>14}{level.peak:>14,}"
-        f"{_number(level.room.max_length):>12}" + (f"  {level.overflow:,} too many" if level.overflow else "")
+        f"{_number(level.room.max_length):>12}{_excess(level)}"
         for level in levels
     ]
+
+
+def _excess(level: "LevelForecast") -> str:
+    too_many = f"  {level.overflow:,} too many" if level.rows and level.overflow else ""
+    if level.room.max_bytes is None:
+        return too_many
+    return f"{too_many}  {level.peak_bytes:,} of {level.room.max_bytes:,} bytes"
 
 
 def _hours(found: "Estimate") -> list[str]:
@@ -158,11 +203,14 @@ def _hours(found: "Estimate") -> list[str]:
     return lines
 
 
-def _warning(level: "LevelForecast") -> str:
+def _warnings(level: "LevelForecast") -> Iterator[str]:
     what = (
         "the broker refuses them, and the job waits" if level.room.rejects else "as many of the oldest leave it early"
     )
-    return f"Level {level.room.level} has no room for {level.overflow:,} at the worst moment: {what}."
+    too_many = [f"{level.overflow:,}"] if level.overflow else []
+    too_many += [f"{level.overflow_bytes:,} bytes of bodies (max_bytes)"] if level.overflow_bytes else []
+    for each in too_many:
+        yield f"Level {level.room.level} has no room for {each} at the worst moment: {what}."
 
 
 def _number(count: int | None) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 from delayctl.cli import exit_codes
-from delayctl.cli.arrivals import Lateness, arrival_json, arrival_text, summary_text
-from delayctl.cli.audit_drain import arrival_line
+from delayctl.cli.arrivals import Arrival, Lateness, arrival_json, arrival_text, summary_text
 from delayctl.cli.consume_guard import guard
 from delayctl.cli.options import (
     Connection,
@@ -19,7 +18,8 @@ from delayctl.cli.options import (
     template_options,
 )
 from delayctl.cli.tail import Tail
-from delayctl.consumers.recorder import Recorder
+from delayctl.consumers.recorder import Recorder, record_line
+from delayctl.publishers.contract import LEVEL
 from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
@@ -83,7 +83,7 @@ def consume(
             for tag, arrival in islice(tail.deliveries(idle_s), count):
                 click.echo(show(arrival))
                 if recorder is not None:
-                    recorder.note_line(arrival_line(arrival))
+                    recorder.note_line(_line(arrival))
                     recorder.flush()
                 if not requeue:  # Only now: what could not be shown stays in the queue.
                     tail.acknowledge(tag)
@@ -108,6 +108,20 @@ def _access(connection: Connection, spec: Spec | None) -> Access:
 
 def _recorder(folder: str | None) -> AbstractContextManager[Recorder | None]:
     return nullcontext() if folder is None else Recorder(folder)
+
+
+def _line(arrival: Arrival) -> str:
+    """The line of a record for a message that came."""
+    return record_line(
+        arrival.message_id,
+        queue=arrival.queue,
+        routing_key=arrival.key,
+        received_at=arrival.arrived_ms,
+        due=arrival.due_ms,
+        level=arrival.headers.get(LEVEL),
+        attempt=arrival.attempt,
+        redelivered=arrival.redelivered,
+    )
 
 
 def _seconds(text: str) -> float:

@@ -55,7 +55,7 @@ class Suspect:
 
 def guard(access: Access, queue: str, *, spec: Spec | None, yes: bool) -> None:
     """Ask before messages are taken out of a delay; where it is not certain that it is one of ours, only say so."""
-    delay = None if yes else _look(access, queue, spec)
+    delay = None if yes else find_delay(access, queue, spec)
     if delay is None:
         return
     advice = "--requeue shows it and leaves it there, and so does delayctl pending"
@@ -64,7 +64,8 @@ def guard(access: Access, queue: str, *, spec: Spec | None, yes: bool) -> None:
         ask("Take messages out of it?")
 
 
-def _look(access: Access, queue: str, spec: Spec | None) -> Delay | Suspect | None:
+def find_delay(access: Access, queue: str, spec: Spec | None = None) -> Delay | Suspect | None:
+    """The delay that a queue is, by the broker; where that can't be asked, by the file or by its name."""
     look = replace(access, timeout_s=min(access.timeout_s, _LOOK_S))
     management = Management(look, access.vhost or "/", is_patient=False)
     try:

@@ -27,10 +27,17 @@ class Look:
 
 
 def look(
-    access: Access, queue: str, most: int, most_returns: int | None, delays: Delays, *, preview: int | None = None
+    access: Access,
+    queue: str,
+    most: int,
+    most_returns: int | None,
+    delays: Delays,
+    *,
+    preview: int | None = None,
+    name: str = "delayctl pending",
 ) -> Look:
     """Look at the first messages of a queue; with `most` 0 they are counted only. `preview` bytes of each body are kept."""
-    with Pull(access, queue, name="delayctl pending") as pull:
+    with Pull(access, queue, name=name) as pull:
         if not most or not pull.ready:
             return Look(queue, pull.ready)
         started = time.monotonic()

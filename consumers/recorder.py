@@ -17,7 +17,7 @@ from delayctl.publishers.contract import DUE, LEVEL
 from delayctl.topology.errors import DelayctlError
 
 _INT64 = 2**63
-_NULL, _DRAINED, _CANCELLED = "null", ',"drained":true', ',"cancelled":true'
+_NULL, _CANCELLED = "null", ',"cancelled":true'
 _text = json.encoder.encode_basestring_ascii  # A whole encoder per line would take longer than all the rest.
 
 
@@ -132,18 +132,13 @@ def record_line(
     level: object,
     attempt: int,
     redelivered: bool,
-    drained: bool = False,
     cancelled: bool = False,
 ) -> str:
-    """A line of a record; due time and level are headers, which anybody may have written.
-
-    `drained` says that the message had been lying in its queue, so that `received_at` does not tell when it came;
-    `cancelled` that nobody handled it.
-    """
+    """A line of a record; due time and level are headers, which anybody may have written. `cancelled`: nobody handled it."""
     return (
         f'{{"message_id":{_NULL if message_id is None else _text(message_id)},"queue":{_text(queue)},'
         f'"routing_key":{_text(routing_key)},"received_at":{received_at},'
         f'"due":{due if type(due) is int and -_INT64 <= due < _INT64 else _NULL},'
         f'"level":{_text(level) if isinstance(level, str) else _NULL},"attempt":{attempt},'
-        f'"redelivered":{"true" if redelivered else "false"}{_DRAINED if drained else ""}{_CANCELLED if cancelled else ""}}}'
+        f'"redelivered":{"true" if redelivered else "false"}{_CANCELLED if cancelled else ""}}}'
     )

@@ -61,7 +61,7 @@ def _command(name: str, command: click.Command, shared: set[str]) -> Iterator[st
     yield from ("", f"## delayctl {name}", "")
     yield from ("```text", " ".join(["delayctl", name, *command.collect_usage_pieces(context)]), "```", "")
     yield from (inspect.cleandoc(command.help or ""), "")
-    own = [p for p in command.params if isinstance(p, click.Option) and p.name not in shared]
+    own = [p for p in command.params if isinstance(p, click.Option) and p.name not in shared and not p.hidden]
     if own:
         yield from _option_table(own)
     if any(parameter.name in shared for parameter in command.params):

@@ -40,10 +40,11 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The messages of a level, or all. Each is delivered, lost or waiting; the delivered may be more than that."""
+    """The messages of a level, or all. Each is delivered, untaken, lost or waiting; the delivered may be more than that."""
 
     messages: int = 0
     delivered: int = 0
+    untaken: int = 0  # Lies in a queue that was looked into, and no consumer has recorded it.
     lost: int = 0  # Expected long enough ago, and nobody has recorded it.
     waiting: int = 0  # Not expected yet, or only just.
     duplicated: int = 0  # Came more than once.
@@ -52,7 +53,7 @@ class Tally:
     early: int = 0  # Came before the broker should have let it out.
     late: int = 0  # Came later than was wanted and later than was expected.
     before_due: int = 0  # Came before it was wanted, as planned or not.
-    measured: int = 0  # Delivered, and when is known: not drained from a queue later.
+    measured: int = 0  # Delivered; nobody knows when the untaken came.
     after_due: Lateness = Lateness()
     after_expected: Lateness = Lateness()
 
@@ -80,12 +81,21 @@ class Records:
     files: int = 0
     deliveries: int = 0
     retries: int = 0  # Further attempts of a message that failed before.
-    drained: int = 0  # Taken from a queue, so that nobody knows when they came.
+    drained: int = 0  # Taken out of a queue by an audit of an earlier release, and by no consumer.
     without_id: int = 0
     first: int | None = None
     last: int | None = None
     broken: int = 0
     broken_files: tuple[Broken, ...] = ()  # Those with the most broken lines.
+
+
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """A queue that messages of the ledger lie in."""
+
+    queue: str
+    messages: int
+    untaken: int  # Those of them that no consumer has recorded.
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,7 @@ class Audit:
     levels: tuple[LevelTally, ...] = ()
     unknown: int = 0  # Ids that were recorded and are not in the ledger.
     records: Records = Records()
+    lying: tuple[Lying, ...] = ()
     lost_after_last_record: int = 0
     bars: tuple[Bar, ...] = ()
     timeline: Timeline = Timeline()
@@ -139,8 +150,8 @@ class Audit:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was lost and nothing came early."""
-        return self.total.lost == 0 and self.total.early == 0
+        """Whether nothing was lost, nothing is left in a queue and nothing came early."""
+        return self.total.lost == self.total.untaken == self.total.early == 0
 
     @property
     def sent_twice(self) -> int:
@@ -149,7 +160,7 @@ class Audit:
 
 
 COUNTS = (
-    "messages", "delivered", "lost", "waiting", "duplicated", "extra_copies", "given_again", "early", "late",
+    "messages", "delivered", "untaken", "lost", "waiting", "duplicated", "extra_copies", "given_again", "early", "late",
     "before_due", "measured",
 )  # fmt: skip
 

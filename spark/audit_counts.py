@@ -7,6 +7,7 @@ from typing import Any
 from delayctl.spark.audit import (
     Audit,
     LevelTally,
+    Lying,
     Records,
     Rules,
     Shown,
@@ -23,7 +24,7 @@ from delayctl.spark.audit_judge import rounded
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
-KINDS = ("lost", "duplicated", "early", "late", "unknown")
+KINDS = ("lost", "untaken", "duplicated", "early", "late", "unknown")
 _LATENESS = ("after_due", "after_expected")
 _COLUMNS = ("message_id", "level", "due", "expected", "received", "copies")
 
@@ -41,6 +42,7 @@ def audit_of(judged: DataFrame, records: Records, rules: Rules, *, show: Sequenc
         levels=levels,
         unknown=sum(row["unknown"] for row in rows),
         records=replace(records, retries=sum((row["deliveries"] or 0) - row["copies"] for row in rows)),
+        lying=_lying(judged) if any(row["lying"] for row in sent) else (),
         lost_after_last_record=sum(row["lost_after"] for row in sent),
         bars=tuple(bar for each in levels for bar in bars_of(each.level, spreads.of(each.level)[1])),
         timeline=_timeline(judged, sent),
@@ -54,11 +56,23 @@ def of_kind(judged: DataFrame, kind: str) -> DataFrame:
 
 
 def _aggregates(last_record: int | None) -> list[Column]:
-    flags = ("delivered", "lost", "waiting", "duplicated", "early", "late", "before_due", "measured", "unknown")
+    flags = (
+        "delivered",
+        "untaken",
+        "lost",
+        "waiting",
+        "duplicated",
+        "early",
+        "late",
+        "before_due",
+        "measured",
+        "unknown",
+    )
     is_delivered = F.col("is_delivered")
     return [
         F.count_if("is_sent").alias("messages"),
         *(F.count_if(f"is_{flag}").alias(flag) for flag in flags),
+        F.count_if(F.size("lying") > 0).alias("lying"),
         F.count_if(F.col("is_lost") & (F.col("expected") > (last_record or 0))).alias("lost_after"),
         F.sum(F.when(is_delivered, F.col("extra"))).alias("extra_copies"),
         F.sum(F.when(is_delivered, F.col("given_again"))).alias("given_again"),
@@ -72,6 +86,13 @@ def _aggregates(last_record: int | None) -> list[Column]:
 def _is_in_sight() -> Column:
     """What has a place on the timeline: all but what still waits or is not ours."""
     return F.col("is_measured") | F.col("is_lost")
+
+
+def _lying(judged: DataFrame) -> tuple[Lying, ...]:
+    """The queues that messages of the ledger lie in."""
+    each = judged.filter("is_sent").select(F.explode("lying").alias("queue"), "is_untaken")
+    counted = each.groupBy("queue").agg(F.count("*").alias("messages"), F.count_if("is_untaken").alias("untaken"))
+    return tuple(Lying(**row.asDict()) for row in counted.orderBy("queue").collect())
 
 
 class _Spreads:

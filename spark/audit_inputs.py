@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
 from urllib.parse import unquote
 
+import pyarrow as pa
 from delayctl.spark.audit import Broken, Records
-from delayctl.spark.journal import LEDGER
+from delayctl.spark.folder import as_no_pattern
+from delayctl.spark.journal import LEDGER, RUNS
 from delayctl.spark.places import no_ledger, no_record
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.wording import quoted
@@ -25,27 +28,36 @@ _NO_FILES = "UNABLE_TO_INFER_SCHEMA"
 _MOST_BROKEN = 20
 
 
+class Seen(NamedTuple):
+    """A message that lies in a queue, and when it was seen there, in milliseconds since 1970."""
+
+    message_id: str | None
+    queue: str
+    attempt: int
+    at: int
+
+
 @dataclass(frozen=True)
 class Recorded:
     """All that was recorded, lines that are no records included: these have no `received_at`."""
 
     lines: DataFrame
 
-    @property
-    def deliveries(self) -> DataFrame:
-        """What can be used."""
-        return self.lines.filter(~_is_broken())
+    def deliveries(self, seen: Sequence[Seen] = ()) -> DataFrame:
+        """What can be used, and beside it what was seen in queues."""
+        usable = self.lines.filter(~_is_broken())
+        return usable.unionByName(_of_queues(self.lines.sparkSession, seen)) if seen else usable
 
     def summary(self) -> Records:
         """What it is, in counts; retries are known only when deliveries are compared."""
-        is_good = ~_is_broken()
+        is_good, is_drained = ~_is_broken(), F.coalesce("drained", F.lit(False))
         found = self.lines.agg(
             F.count_distinct("file").alias("files"),
-            F.count_if(is_good).alias("deliveries"),
-            F.count_if(is_good & F.col("drained")).alias("drained"),
+            F.count_if(is_good & ~is_drained).alias("deliveries"),
+            F.count_if(is_good & is_drained).alias("drained"),
             F.count_if(is_good & F.col("message_id").isNull()).alias("without_id"),
-            F.min("received_at").alias("first"),
-            F.max("received_at").alias("last"),
+            F.min(F.when(~is_drained, F.col("received_at"))).alias("first"),
+            F.max(F.when(~is_drained, F.col("received_at"))).alias("last"),
             F.count_if(_is_broken()).alias("broken"),
         ).collect()[0]
         return Records(**found.asDict(), broken_files=self._broken_files() if found["broken"] else ())
@@ -57,11 +69,12 @@ class Recorded:
 
 def read_ledger(spark: SparkSession, place: str) -> DataFrame:
     """The ledger in a checkpoint folder, or the folder of its files itself: message_id, level, due and expected."""
-    inside = f"{place.rstrip('/')}/{LEDGER}"
     fix = "name the folder that was given to delayctl backfill --checkpoint"
-    if not _is_there(spark, place):
+    if not (folder := _found(spark, place)):
         raise no_ledger(place)
-    found = _parquet(spark, [inside if _is_there(spark, inside) else place])
+    inside, runs = (f"{folder.rstrip('/')}/{table}" for table in (LEDGER, RUNS))
+    has_ledger = _is_there(spark, inside)
+    found = _parquet(spark, [inside if has_ledger else folder]) if has_ledger or not _is_there(spark, runs) else None
     if found is None:
         raise DelayctlError("the ledger is empty: nothing was confirmed", where=place, fix=fix)
     if missing := [name for name in _LEDGER_COLUMNS if name not in found.columns]:
@@ -76,11 +89,18 @@ def read_ledger(spark: SparkSession, place: str) -> DataFrame:
 
 def read_records(spark: SparkSession, places: Sequence[str]) -> Recorded:
     """The records in files and folders, NDJSON and Parquet alike."""
-    for place in places:
-        if not _is_there(spark, place):
-            raise no_record(place)
-    lines, parquet = _ndjson(spark, places), _parquet(spark, places)
+    found = [_found(spark, place) or _missing(place) for place in places]
+    lines, parquet = _ndjson(spark, found), _parquet(spark, found) if found else None
     return Recorded(lines if parquet is None else lines.unionByName(_of_parquet(parquet, places)))
+
+
+def _missing(place: str) -> NoReturn:
+    raise no_record(place)
+
+
+def _found(spark: SparkSession, place: str) -> str | None:
+    """A place as Spark takes it: as it is called, be there brackets in its name, or else as a pattern."""
+    return next((each for each in dict.fromkeys((as_no_pattern(place), place)) if _is_there(spark, each)), None)
 
 
 def _is_broken() -> Column:
@@ -92,7 +112,28 @@ def _path(uri: str) -> str:
     return unquote(uri.removeprefix("file://").removeprefix("file:")) if uri.startswith("file:/") else uri
 
 
+def _of_queues(spark: SparkSession, seen: Sequence[Seen]) -> DataFrame:
+    """What was seen in queues, as if it had been taken out of them by nobody."""
+    columns: dict[str, pa.Array] = {
+        "message_id": pa.array([each.message_id for each in seen], pa.string()),
+        "queue": pa.array([each.queue for each in seen], pa.string()),
+        "received_at": pa.array([each.at for each in seen], pa.int64()),
+        "attempt": pa.array([each.attempt for each in seen], pa.int32()),
+    }
+    given = {"level": F.lit(None), "redelivered": F.lit(False), "drained": F.lit(True)}
+    found = spark.createDataFrame(pa.table(columns)).withColumns({**given, "file": F.lit(None).cast("string")})
+    return _as_recorded(found)
+
+
+def _as_recorded(found: DataFrame) -> DataFrame:
+    """These columns in the types that a record has."""
+    schema = dict(column.split() for column in _RECORD.split(", "))
+    return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in schema.items()), "file")
+
+
 def _ndjson(spark: SparkSession, places: Sequence[str]) -> DataFrame:
+    if not places:
+        return spark.createDataFrame([], f"{_RECORD}, file string")
     files = spark.read.option("pathGlobFilter", _LINES).option("recursiveFileLookup", "true")
     text = files.text(list(places)).select("value", F.col("_metadata.file_path").alias("file"))
     parsed = text.filter(F.trim("value") != "").withColumn("record", F.from_json("value", _RECORD))
@@ -111,8 +152,7 @@ def _of_parquet(found: DataFrame, places: Sequence[str]) -> DataFrame:
     received = _ms(found, "received_at", where)
     others = {name: F.lit(None) for name in _RECORD_COLUMNS if name not in found.columns}
     complete = found.withColumns({**others, "received_at": received, "file": F.col("_metadata.file_path")})
-    schema = dict(column.split() for column in _RECORD.split(", "))
-    return complete.select(*(F.col(name).cast(kind).alias(name) for name, kind in schema.items()), "file")
+    return _as_recorded(complete)
 
 
 def _ms(frame: DataFrame, column: str, where: str) -> Column:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from delayctl.spark.audit import Audit, Rules
 from delayctl.spark.audit_counts import KINDS, audit_of, of_kind
-from delayctl.spark.audit_inputs import read_ledger, read_records
+from delayctl.spark.audit_inputs import Seen, read_ledger, read_records
 from delayctl.spark.audit_judge import judged
 from delayctl.spark.troubles import telling
 from delayctl.topology.errors import DelayctlError
@@ -28,21 +28,25 @@ def audit(
     records: Sequence[str],
     rules: Rules,
     *,
+    seen: Sequence[Seen] = (),
     show: Sequence[str] = (),
     limit: int = 20,
     write: str | None = None,
 ) -> Audit:
-    """Compare the ledger of a backfill with what consumers recorded; `write` is a folder for the tables of trouble."""
+    """Compare the ledger of a backfill with what consumers recorded, and with what was `seen` in queues.
+
+    `write` is a folder for the tables of trouble.
+    """
     with telling():
         sent, recorded = read_ledger(spark, ledger), read_records(spark, records)
         summary = recorded.summary()
-        if not summary.deliveries:
+        if not (summary.deliveries or summary.drained or seen):
             raise DelayctlError(
                 "the record is empty" + (f": {plural(summary.broken, 'broken line')}" if summary.broken else ""),
-                where=", ".join(records),
+                where=", ".join(records) or None,
                 fix="name the folder of *.ndjson or *.parquet files that was given to consumer.record(…)",
             )
-        joined = judged(sent, recorded.deliveries, rules).persist(StorageLevel.MEMORY_AND_DISK)
+        joined = judged(sent, recorded.deliveries(seen), rules).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             answer = audit_of(joined, summary, rules, show=show, limit=limit)
             if write is not None:

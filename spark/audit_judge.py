@@ -9,7 +9,7 @@ def judged(ledger: DataFrame, deliveries: DataFrame, rules: Rules) -> DataFrame:
     """Everything that is in the ledger or was recorded, by message id.
 
     Columns: message_id, level, due, expected, rows (in the ledger; null: unknown to it), received (null: never), copies,
-    given_again, deliveries, drained, and the judgements of `_judgement`.
+    given_again, deliveries, drained (by no consumer), lying (queues), and the judgements of `_judgement`.
     """
     joined = _sent(ledger).join(_came(deliveries), "message_id", "full_outer")
     counted = joined.withColumn("copies", F.coalesce("copies", F.lit(0)))
@@ -34,14 +34,20 @@ def _came(deliveries: DataFrame) -> DataFrame:
     """
     # Spread by id alone once, so that none of the groups, nor the join, moves them again.
     spread = deliveries.filter(F.col("message_id").isNotNull()).repartition("message_id")
+    is_drained = F.coalesce("drained", F.lit(False))
     attempts = spread.groupBy("message_id", "queue", F.coalesce("attempt", F.lit(0)).alias("attempt")).agg(
         F.count("*").alias("copies"),
         F.count_if("redelivered").alias("given_again"),
         F.min("received_at").alias("received"),
-        F.bool_and(F.coalesce("drained", F.lit(False))).alias("drained"),
+        F.bool_and(is_drained).alias("drained"),
+        F.bool_or(is_drained & F.col("file").isNull()).alias(
+            "lies"
+        ),  # What a record says was drained is gone from there.
     )
     first = F.min(F.struct("attempt", "copies", "given_again", "received", "drained")).alias("first")
-    queues = attempts.groupBy("message_id", "queue").agg(first, F.sum("copies").alias("deliveries"))
+    queues = attempts.groupBy("message_id", "queue").agg(
+        first, F.sum("copies").alias("deliveries"), F.bool_or("lies").alias("lies")
+    )
     return queues.groupBy("message_id").agg(
         F.min("first.received").alias("received"),
         F.sum(F.col("first.copies") - 1).alias("extra"),
@@ -49,29 +55,31 @@ def _came(deliveries: DataFrame) -> DataFrame:
         F.sum("deliveries").alias("deliveries"),
         F.sum("first.copies").alias("copies"),
         F.bool_and("first.drained").alias("drained"),
+        F.collect_set(F.when(F.col("lies"), F.col("queue"))).alias("lying"),
     )
 
 
 def _judgement(rules: Rules) -> dict[str, Column]:
     sent, received = F.col("rows").isNotNull(), F.col("received")
     due, expected = F.col("due"), F.col("expected")
-    is_missing = sent & received.isNull()
-    is_delivered = sent & received.isNotNull()
+    is_drained = F.coalesce("drained", F.lit(False))
+    is_missing, is_there = sent & received.isNull(), sent & received.isNotNull()
+    is_delivered = is_there & ~is_drained
     is_over = expected + rules.grace <= rules.moment
-    timed = is_delivered & ~F.coalesce("drained", F.lit(False))
     # A task that was killed has sent copies that are not in the ledger, and nobody knows when they were to come.
     is_known = F.col("extra") - F.col("given_again") < F.col("rows")
     return {
         "is_sent": sent,
         "is_delivered": is_delivered,
+        "is_untaken": is_there & is_drained,
         "is_lost": is_missing & is_over,
         "is_waiting": is_missing & ~is_over,
-        "is_unknown": ~sent,
+        "is_unknown": ~sent & ~is_drained,  # Whatever else lies in a queue is nobody's business here.
         "is_duplicated": is_delivered & (F.col("extra") > 0),
-        "is_early": is_delivered & is_known & (received < expected - rules.tolerance),
-        "is_late": timed & (received > F.greatest(due, expected) + rules.late_after),
-        "is_before_due": is_delivered & (received < due - rules.tolerance),
-        "is_measured": timed,
+        "is_early": is_there & is_known & (received < expected - rules.tolerance),
+        "is_late": is_delivered & (received > F.greatest(due, expected) + rules.late_after),
+        "is_before_due": is_there & (received < due - rules.tolerance),
+        "is_measured": is_delivered,
     }
 
 

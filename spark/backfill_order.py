@@ -8,13 +8,16 @@ from delayctl.publishers.clock import epoch_ms
 from delayctl.publishers.publisher import DEFAULT_WINDOW
 from delayctl.spark.backfill import Watcher, run_backfill, unconfirmed
 from delayctl.spark.backfill_job import BackfillJob, first_of_each_key, messages_of, outline
-from delayctl.spark.backfill_plan import look_ahead
+from delayctl.spark.backfill_plan import any_weighs, look_ahead
 from delayctl.spark.checkpoint import Checkpoint
 from delayctl.spark.columns import Columns
 from delayctl.spark.estimate import Estimate, Room
+from delayctl.spark.folder import Folder
+from delayctl.spark.journal import LATER, REJECTS
 from delayctl.spark.origin import read_rows_from
 from delayctl.spark.outcome import Outcome
 from delayctl.spark.session import Interrupts, hear, spark_session
+from delayctl.spark.taken_keys import Routes
 from delayctl.spark.task import Assignment
 from delayctl.spark.troubles import telling
 from delayctl.topology.access import Access
@@ -32,6 +35,7 @@ class Order:
     ways: Ways
     rooms: tuple[Room, ...]
     checkpoint: str
+    routes: Routes | None = None  # None: which keys are taken need not be looked at.
     rounding: Rounding = "up"
     keeps_later: bool = False
     rate: float | None = None
@@ -74,8 +78,16 @@ def backfill(order: Order, *, agree: Callable[[Estimate], bool], watcher: Watche
         )
 
 
+def forget_put_aside(place: str) -> None:
+    """Remove what earlier runs refused and put aside, where there is nothing to do: every such row was mended, or is gone."""
+    folder = Folder(Checkpoint(place).uri)
+    for table in (REJECTS, LATER):
+        for part in folder.parts(table):
+            folder.delete_part(table, part)
+
+
 def _look_ahead(rows: DataFrame, order: Order, checkpoint: Checkpoint, session: SparkSession) -> Estimate:
-    outlines, _ = messages_of(rows, outline(order.job))
+    outlines, _ = messages_of(rows, order.job if any_weighs(order.rooms) else outline(order.job))
     return look_ahead(
         unconfirmed(first_of_each_key(outlines, order.ways), checkpoint.ledger(session)),
         checkpoint.confirmed(),
@@ -84,6 +96,7 @@ def _look_ahead(rows: DataFrame, order: Order, checkpoint: Checkpoint, session: 
         rounding=order.rounding,
         now_ms=epoch_ms(),
         rate=order.rate,
+        routes=order.routes,
     )
 
 

@@ -25,7 +25,9 @@ class Chooser:
         if level is not None:
             self._ways.at_level(level)
         if delay is not None:
-            self._read(delay)
+            wait_ms = _parsed(delay)
+            self._check_is_within(wait_ms)
+            self._ways.for_wait(wait_ms, self._rounding)  # All rows wait as long: it can say which levels there are.
 
     def choose(self, row: Row, now_ms: int) -> tuple[Way, int]:
         """The way of a row that is sent now, and when it is due; raises NoSuchDelay where there is none."""
@@ -43,21 +45,29 @@ class Chooser:
         return way, now_ms + wait_ms
 
     def _for_wait(self, wait_ms: int) -> Way:
+        self._check_is_within(wait_ms)
+        try:
+            return self._ways.for_wait(wait_ms, self._rounding)
+        except NoSuchDelay as error:  # One reason for all rows: each has another wait, and is kept with it.
+            raise NoSuchDelay("no level waits exactly this long", fix=error.fix) from error
+
+    def _check_is_within(self, wait_ms: int) -> None:
         if wait_ms > self._ways.longest_ms:
             raise Beyond(
                 f"due later than the longest level ({Duration(self._ways.longest_ms)}) waits",
                 fix="put such rows aside for a later run, or add a longer level, or more steps to the ladder",
             )
-        return self._ways.for_wait(wait_ms, self._rounding)
 
     def _read(self, text: str) -> tuple[Way, int]:
-        try:
-            wait_ms = Duration.parse(text).ms
-        except ValueError as error:
-            raise NoSuchDelay(
-                f"{quoted(text)} is not a delay", fix="write it as 500ms, 10s, 1m30s, 2h or 1d"
-            ) from error
+        wait_ms = _parsed(text)
         found = self._for_wait(wait_ms), wait_ms
         if len(self._delays) < _MOST_CACHED:
             self._delays[text] = found
         return found
+
+
+def _parsed(text: str) -> int:
+    try:
+        return Duration.parse(text).ms
+    except ValueError as error:
+        raise NoSuchDelay(f"{quoted(text)} is not a delay", fix="write it as 500ms, 10s, 1m30s, 2h or 1d") from error

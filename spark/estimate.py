@@ -26,6 +26,7 @@ class Slice:
     due_ms: int | None = None
     delay: str | int | None = None
     level: str | None = None
+    body_bytes: float = 0  # Of each, on average; 0 where no level minds.
 
     @property
     def as_row(self) -> Row:
@@ -41,6 +42,8 @@ class Room:
     waiting: int | None = None
     max_length: int | None = None
     rejects: bool = False  # When it is full: otherwise the oldest leaves early.
+    waiting_bytes: int = 0
+    max_bytes: int | None = None  # All bodies together.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +53,42 @@ class LevelForecast:
     room: Room
     rows: int
     peak: int  # How many wait in it at most, those of today included.
+    peak_bytes: int = 0
 
     @property
     def overflow(self) -> int:
         """How many messages too many there are at the worst moment."""
-        return max(0, self.peak - self.room.max_length) if self.room.max_length is not None else 0
+        return _beyond(self.peak, self.room.max_length)
+
+    @property
+    def overflow_bytes(self) -> int:
+        """How many bytes too many there are at the worst moment."""
+        return _beyond(self.peak_bytes, self.room.max_bytes)
+
+
+def _beyond(peak: int, most: int | None) -> int:
+    return 0 if most is None else max(0, peak - most)
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """Rows that are rejected for reasons of which there are too many to tell each."""
+
+    reasons: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unrouted:
+    """Rows whose routing key no route takes, and one of these keys."""
+
+    rows: int = 0
+    example: str | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a backfill would do. All rows are in `to_send`, `rejected`, `beyond` or `confirmed_before`."""
+    """What a backfill would do. All rows are in `to_send`, `rejected` with `more`, `beyond` or `confirmed_before`."""
 
     to_send: int
     overdue: int
@@ -70,16 +99,19 @@ class Estimate:
     hours: Mapping[int, int] = field(default_factory=dict)  # When they come out: hour (ms since 1970) to rows.
     takes_ms: int = 0
     rate: float | None = None
+    hastened: int = 0  # Of those to send: not due yet, and too soon for any level, by rounding.
+    more: More = More()
+    unrouted: Unrouted = Unrouted()
 
     @property
     def is_work(self) -> bool:
         """Whether a run would send anything, or put anything aside."""
-        return bool(self.to_send or self.beyond or self.rejected)
+        return bool(self.to_send or self.beyond or self.rejected or self.more.rows)
 
     @property
     def overflowing(self) -> tuple[LevelForecast, ...]:
-        """The levels that do not hold it."""
-        return tuple(level for level in self.levels if level.overflow)
+        """The levels that do not hold what is sent to them."""
+        return tuple(level for level in self.levels if level.rows and (level.overflow or level.overflow_bytes))
 
 
 def estimate(
@@ -91,6 +123,8 @@ def estimate(
     rate: float | None,
     rejected: Mapping[str, int] | None = None,
     confirmed_before: int = 0,
+    more: More = More(),
+    unrouted: Unrouted = Unrouted(),
 ) -> Estimate:
     """Play the backfill through: rows in due order, so many a second, each in its level until it comes out."""
     per_s = rate or ASSUMED_RATE
@@ -108,6 +142,9 @@ def estimate(
         dict(sorted(play.hours.items())),
         int(play.sent * 1000 / per_s),
         rate,
+        play.hastened,
+        more,
+        unrouted,
     )
 
 
@@ -120,26 +157,29 @@ class _Play:
     hours: Counter[int] = field(default_factory=Counter)
     sent: int = 0
     overdue: int = 0
+    hastened: int = 0
     beyond: int = 0
 
     def step(self, rows: int, slice_: Slice, chooser: Chooser, at_ms: int) -> None:
         """Send so many rows of a slice, or put them aside."""
         try:
-            way, _ = chooser.choose(slice_.as_row, at_ms)
+            way, due_ms = chooser.choose(slice_.as_row, at_ms)
         except Beyond:
             self.beyond += rows
         except NoSuchDelay as error:
             self.rejected[error.what] += rows
         else:
-            self._send(rows, way, at_ms)
+            if way.level is None and due_ms > at_ms:
+                self.hastened += rows
+            elif way.level is None:
+                self.overdue += rows
+            self._send(rows, way, at_ms, slice_.body_bytes)
 
-    def _send(self, rows: int, way: Way, at_ms: int) -> None:
+    def _send(self, rows: int, way: Way, at_ms: int, body_bytes: float) -> None:
         self.sent += rows
         self.hours[(at_ms + way.wait_ms) // HOUR_MS * HOUR_MS] += rows
-        if way.level is None:
-            self.overdue += rows
         for level, wait_ms in _stops(way):
-            self.waits.enter(level, rows, at_ms, wait_ms)
+            self.waits.enter(level, rows, round(rows * body_bytes), at_ms, wait_ms)
             at_ms += wait_ms
 
 
@@ -179,30 +219,39 @@ class _Waits:
         self._now_ms = now_ms
         self._rows: Counter[str] = Counter()
         self._changes: dict[str, Counter[int]] = {}
+        self._byte_changes: dict[str, Counter[int]] = {}
 
-    def enter(self, level: str, rows: int, at_ms: int, wait_ms: int) -> None:
+    def enter(self, level: str, rows: int, size: int, at_ms: int, wait_ms: int) -> None:
         """Let rows in, and out again when their time is up; at the ladder they come in any order."""
-        changes = self._changes.get(level)
-        if changes is None:
+        if level not in self._changes:
             # How long those of today have waited is not known: as if they had just come.
-            changes = self._changes[level] = Counter({self._now_ms + wait_ms: -self._today(level)})
-        changes[at_ms] += rows
-        changes[at_ms + wait_ms] -= rows
+            self._changes[level] = Counter({self._now_ms + wait_ms: -self._today(level)})
+            self._byte_changes[level] = Counter({self._now_ms + wait_ms: -self._today_bytes(level)})
+        for changes, count in ((self._changes[level], rows), (self._byte_changes[level], size)):
+            changes[at_ms] += count
+            changes[at_ms + wait_ms] -= count
         self._rows[level] += rows
 
     def forecast(self) -> tuple[LevelForecast, ...]:
         """What came of it, in the order of the levels; of the steps of a ladder, those that anything waits at."""
         names = dict.fromkeys((*self._rooms, *self._changes))
         return tuple(
-            LevelForecast(self._rooms.get(level, Room(level)), self._rows[level], self._peak(level))
+            LevelForecast(
+                self._rooms.get(level, Room(level)),
+                self._rows[level],
+                _peak(self._changes.get(level, {}), self._today(level)),
+                _peak(self._byte_changes.get(level, {}), self._today_bytes(level)),
+            )
             for level in names
             if "." not in level or self._rows[level]
         )
 
-    def _peak(self, level: str) -> int:
-        changes = self._changes.get(level, Counter[int]())
-        counts = accumulate((changes[at] for at in sorted(changes)), initial=self._today(level))
-        return max(counts)
-
     def _today(self, level: str) -> int:
         return (self._rooms[level].waiting or 0) if level in self._rooms else 0
+
+    def _today_bytes(self, level: str) -> int:
+        return self._rooms[level].waiting_bytes if level in self._rooms else 0
+
+
+def _peak(changes: Mapping[int, int], today: int) -> int:
+    return max(accumulate((changes[at] for at in sorted(changes)), initial=today))

@@ -11,13 +11,13 @@ import pyarrow as pa
 from delayctl.publishers.clock import epoch_ms
 from delayctl.spark.account import Account, total
 from delayctl.spark.choose import Chooser
-from delayctl.spark.columns import check_columns
+from delayctl.spark.columns import DUE, check_columns
 from delayctl.spark.folder import Folder, absolute
 from delayctl.spark.journal import LATER, REJECTS, Journal, Place
 from delayctl.spark.options import Options
 from delayctl.spark.put_aside import Written, keep_only, remove
 from delayctl.spark.task import Assignment, Result, publish_rows
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.wording import plural
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -55,6 +55,11 @@ class Writing:
     def of(cls, options: Options, types: Mapping[str, str]) -> "Writing":
         """The writing of a DataFrame with these columns; raises DelayctlError where they are no messages."""
         columns = check_columns(types, **_arguments(options))
+        if options.later and DUE not in columns.present:
+            raise BadOption(
+                "beyond=later needs the column due_at: a row that says how long it waits would be as far beyond in every later write",
+                fix="give a due time: created_at + INTERVAL 4 HOUR AS due_at, or leave out beyond and later",
+            )
         Chooser(options.ways, options.rounding).check(delay=columns.delay, level=columns.level)
         assignment = Assignment(
             options.brokers, options.ways, columns, options.rounding, options.window, options.full_wait.ms / 1000

@@ -35,7 +35,7 @@ def unrouted(examination: Examination) -> Iterator[Symptom]:
             *apply,
             *_redrive(examination, reason),
             details=_told(examination, reason, lines),
-            fix=_fix(homeless, is_looked_into=bool(seen)),
+            fix=_fix(homeless, is_looked_into=bool(others)),
         )
 
 

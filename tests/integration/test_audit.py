@@ -210,13 +210,14 @@ def test_consume_records_what_it_takes(applied: Rabbit, topology: TopologyFile, 
 
 
 def test_the_command(spark_folder: "SparkHome", applied: Rabbit, topology: TopologyFile, tmp_path: Path) -> None:
-    """A queue is drained into the record, and the one message that never was is found: exit code 1, and a report."""
+    """What lies in a queue that nobody consumes from is untaken, and stays as it is; the one that never was is lost."""
     ledger = send(applied, topology, tmp_path / "checkpoint", ["a", "b", "c"])
     applied.await_ready(QUEUE, 3)
     ledger = add_to(ledger, "never sent")
+    applied.delayctl("consume", QUEUE, "--count", "1", "--wait", "20s", "--record", str(tmp_path / "records"))
     report, records = tmp_path / "audit.html", tmp_path / "records"
     process = delayctl_process(
-        "audit", "--ledger", ledger, "--record", str(records), "--drain", QUEUE, "--yes", "--grace", "0s",
+        "audit", "--ledger", ledger, "--record", str(records), "--look-into", QUEUE, "--grace", "0s",
         "--show", "lost", "--report", str(report), "--output", "json", "--master", "local[2]", *applied.options,
         env=spark_folder.environment(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -224,11 +225,32 @@ def test_the_command(spark_folder: "SparkHome", applied: Rabbit, topology: Topol
 
     answer = json.loads(out)
     assert process.returncode == 1, err
-    assert err == f"Drained 3 messages from {QUEUE}.\nWrote {report}.\n"
-    assert (answer["total"]["delivered"], answer["total"]["lost"], answer["records"]["drained"]) == (3, 1, 3)
+    assert err == f"Looked at 2 messages in {QUEUE}, and left all there.\nWrote {report}.\n"
+    assert [answer["total"][name] for name in ("delivered", "untaken", "lost")] == [1, 2, 1]
+    assert answer["lying"] == [{"queue": QUEUE, "messages": 2, "untaken": 2}]
     assert [each["message_id"] for each in answer["shown"]] == ["never sent"]
-    assert "1 lost" in report.read_text(encoding="utf-8")
-    assert applied.ready(QUEUE) == 0
+    assert "1 lost, 2 untaken" in report.read_text(encoding="utf-8")
+    assert [(each.body, each.key) for each in applied.take(QUEUE)] == [("4711", "order.created")] * 2
+
+
+def test_what_was_drained_once_is_looked_at(
+    spark: "SparkSession", applied: Rabbit, topology: TopologyFile, tmp_path: Path
+) -> None:
+    """The former option takes nothing any more, from the queue of what no route takes; and a delay is not looked into."""
+    with DelayPublisher(applied.url, topology=topology.path) as publisher:
+        publisher.publish("precious", key="typo.created", message_id="a", headers={"customer": "x"})
+    from tests.support.audited import sent, write_ledger  # noqa: PLC0415 (needs pyarrow)
+
+    ledger = write_ledger(tmp_path / "checkpoint", [sent("a")])
+    applied.await_ready("delay.unrouted.queue", 1)
+
+    looked = applied.delayctl("audit", "--ledger", ledger, "--drain", "delay.unrouted.queue", "--yes")
+    refused = applied.delayctl("audit", "--ledger", ledger, "--look-into", "delay.100ms.queue")
+
+    assert (looked.code, looked.out.partition(":")[0]) == (1, "1 untaken"), looked.err
+    (left,) = applied.take("delay.unrouted.queue")
+    assert (left.body, left.headers["customer"]) == ("precious", "x")
+    assert (refused.code, "delay.100ms.queue is a delay" in refused.err) == (64, True)
 
 
 def add_to(ledger: str, message_id: str) -> str:

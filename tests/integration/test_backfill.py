@@ -153,6 +153,81 @@ def test_one_row_in_a_hundred_is_bad(backfill: Backfill) -> None:
     assert json.loads(json.loads(row["row"])["body"]) == {"order_id": 7}
 
 
+def test_bytes_count_as_messages_do(backfill: Backfill) -> None:
+    """Where a level has a limit of bytes, and bodies are more, nothing is sent."""
+    backfill.apply(LEVELS.format(levels="{1h: {max_length: 1000, max_bytes: 10000}}"))
+    backfill.write(orders(*[3000] * 100).append_column("text", pa.array(["x" * 200] * 100)))
+
+    refused = backfill.run("--body-column", "text")
+
+    assert (refused.code, waiting(backfill, "1h")) == (1, [0])
+    assert refused.err == (
+        "Error: 1h would overflow; nothing was sent\n"
+        "  fix: send fewer rows (--where) or slower (--rate), raise max_bytes, or say --allow-overflow\n"
+    )
+    assert "Level 1h has no room for 10,000 bytes of bodies (max_bytes) at the worst moment" in refused.out
+    assert backfill.run("--body-column", "text", "--where", "order_id < 50").code == 0
+    assert (waiting(backfill, "1h"), backfill.rabbit.ready("orders")) == ([50], 0)
+
+
+def test_a_level_that_waits_otherwise_is_refused(backfill: Backfill) -> None:
+    """Somebody's policy shortens it: what is sent would come out at once."""
+    backfill.apply(THREE)
+    backfill.write(orders(*[3000] * 3))
+    backfill.rabbit.put_policy("shorter", "^delay.1h.queue$", message_ttl=1000)
+    backfill.rabbit.await_effective("delay.1h.queue", {"message-ttl": 1000})
+
+    ran = backfill.run()
+
+    assert (ran.code, ran.out, waiting(backfill, "1h"), backfill.rabbit.ready("orders")) == (1, "", [0], 0)
+    assert ran.err == (
+        "Error: the levels do not wait as the file says: delay.1h.queue lets messages out after 1s, not after 1h (policy shorter);"
+        f" nothing was sent\n  fix: delayctl plan {backfill.topology} shows what differs, and what can be done about it\n"
+    )
+
+
+def test_a_routing_key_that_no_route_takes_is_refused(backfill: Backfill) -> None:
+    """Before Spark looks at a row; one that somebody else takes is sent."""
+    backfill.apply(THREE)
+    backfill.write(orders(*[-5] * 3))
+
+    refused = backfill.run("--routing-key", "typo.created")
+
+    assert (refused.code, refused.out, backfill.checkpoint.exists()) == (1, "", False)
+    assert refused.err == (
+        "Error: no route takes the routing key 'typo.created': every message would be parked in delay.unrouted.queue; "
+        f"nothing was sent\n  fix: correct --routing-key, or add a route for it to {backfill.topology} and apply that\n"
+    )
+    with backfill.rabbit.channel() as channel:
+        channel.queue_bind("orders", "delay.exchange", "typo.#")
+    assert (backfill.run("--routing-key", "typo.created").code, backfill.rabbit.ready("orders")) == (0, 3)
+
+
+def test_rows_whose_key_no_route_takes_are_told(backfill: Backfill) -> None:
+    """They are counted while it looks at the rows, and may be what is wanted."""
+    backfill.apply(THREE)
+    backfill.write(orders(*[3000] * 10))
+
+    ran = backfill.run("--routing-key-column", "if(order_id < 4, 'typo', 'order.created')", "--dry-run")
+
+    assert ran.code == 0
+    assert "Warning: 4 rows have a routing key that no route takes, such as 'typo': " in ran.out
+
+
+def test_nothing_to_do_leaves_no_rejects_behind(backfill: Backfill) -> None:
+    """The row that was refused is no longer there: neither is what was written of it; a dry run removes nothing."""
+    backfill.apply(THREE)
+    backfill.write(orders(3000, None))
+    assert backfill.run().code == 3
+    backfill.write(orders(3000))
+
+    looked, kept = backfill.run("--dry-run"), backfill.rejected()
+    ran = backfill.run()
+
+    assert (looked.code, kept) == (0, {"due_at is null": 1})
+    assert (ran.code, ran.out.partition(":")[0], backfill.rejected()) == (0, "Nothing to do", {})
+
+
 @pytest.mark.parametrize("format_", ["csv", "json", "orc", "table"])
 def test_whatever_spark_reads(backfill: Backfill, spark: "SparkSession", format_: str) -> None:
     """Every part of a message from a column or an expression, and only the rows that are asked for."""

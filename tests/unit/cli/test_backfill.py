@@ -11,10 +11,10 @@ from delayctl.cli import backfill_inputs
 from delayctl.cli.backfill import _code
 from delayctl.cli.backfill_bar import bar_text
 from delayctl.cli.backfill_inputs import default_checkpoint, job_from, rate_from
-from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text
+from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text, rate_text
 from delayctl.cli.views import to_json_text
 from delayctl.spark.account import Account
-from delayctl.spark.estimate import HOUR_MS, Estimate, LevelForecast, Room
+from delayctl.spark.estimate import HOUR_MS, Estimate, LevelForecast, More, Room, Unrouted
 from delayctl.spark.outcome import Outcome
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
@@ -31,6 +31,8 @@ LEVELS = (
     LevelForecast(Room("30m", 0, 100_000), 250_000, 250_000),
     LevelForecast(Room("1h", 7, None), 400_000, 400_007),
 )
+HEAVY = Room("5m", 0, 1_000_000, waiting_bytes=0, max_bytes=10_000_000)
+IDLE = LevelForecast(Room("1h", 20, 10), 0, 20)  # Full before, and left alone.
 ESTIMATE = Estimate(
     1_000_000,
     40_000,
@@ -63,6 +65,28 @@ DONE = Outcome(
             replace(SCENE, beyond="later"),
         ),
         ("rejects", replace(ESTIMATE, to_send=0, overdue=0, confirmed_before=990_000, hours={}), SCENE),
+        (
+            "bytes",
+            replace(
+                ESTIMATE,
+                levels=(LevelForecast(HEAVY, 310_000, 310_000, 62_000_000), IDLE),
+                hastened=70,
+                rejected={},
+                rate=0.5,
+            ),
+            SCENE,
+        ),
+        (
+            "many_reasons",
+            replace(
+                ESTIMATE,
+                levels=LEVELS[:1],
+                rejected={f"'{number}x' is not a delay": 100 - number for number in range(22)},
+                more=More(57, 114),
+                unrouted=Unrouted(12, "typo.created"),
+            ),
+            SCENE,
+        ),
         (
             "many_hours",
             replace(ESTIMATE, levels=LEVELS[:1], hours={NOON + hour * HOUR_MS: 10 * hour + 1 for hour in range(30)}),
@@ -161,6 +185,21 @@ def test_rates(text: str | None, rate: float | None) -> None:
     assert rate_from(text) == rate
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("5000/s", "5,000/s"), ("10/m", "10/m"), ("90/h", "90/h"), ("1.5/s", "90/m"), ("6,000/m", "100/s"), ("1.2345/s", "1.23/s")],
+)  # fmt: skip
+def test_a_rate_is_shown_by_a_time_that_suits_it(text: str, shown: str) -> None:
+    """Ten a minute are not none a second."""
+    assert rate_text(rate_from(text) or 0) == shown
+
+
+def test_later_needs_a_due_time() -> None:
+    """What says how long it waits would be beyond for ever."""
+    with pytest.raises(BadOption, match="--beyond later needs --due-column"):
+        job_from({**OPTIONS, "beyond": "later", "due_column": None, "delay_column": "wait"}, "amqp://a:5672 / exit")
+
+
 @pytest.mark.parametrize("text", ["", "fast", "0/s", "-5/s", "5/d", "5 /s", ",", "1e3/s", "5000/s/s"])
 def test_what_is_no_rate(text: str) -> None:
     """It says how to write one."""
@@ -176,6 +215,7 @@ OPTIONS: dict[str, Any] = {
     "routing_key": "k",
     "due_column": "due",
     "id_prefix": "",
+    "beyond": "refuse",
 }
 
 

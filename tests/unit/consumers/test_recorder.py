@@ -72,11 +72,6 @@ def test_headers_of_strangers(header: object) -> None:
     assert found["level"] == (header if isinstance(header, str) else None)
 
 
-def test_drained() -> None:
-    """Said only where it is so."""
-    assert json.loads(record_line("m-1", **FACTS, drained=True)) == {"message_id": "m-1", **FACTS, "drained": True}
-
-
 def test_nothing_is_written_before_it_is_flushed(tmp_path: Path) -> None:
     """And all of it afterwards, without the file being closed."""
     recorder = Recorder(tmp_path)

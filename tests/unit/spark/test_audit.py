@@ -6,10 +6,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from delayctl.spark.audit import Audit, Bar, Broken, Lateness, LevelTally, Records, Rules, Shown, Tally, Timeline
-from delayctl.spark.audit_inputs import read_ledger, read_records
+from delayctl.spark.audit import Audit, Bar, Broken, Lateness, LevelTally, Lying, Records, Rules, Shown, Tally, Timeline
+from delayctl.spark.audit_inputs import Seen, read_ledger, read_records
 from delayctl.spark.audit_job import audit
 from delayctl.spark.audit_judge import judged
+from delayctl.spark.folder import Folder, Part
+from delayctl.spark.journal import REJECTS, REJECTS_SCHEMA
 from delayctl.topology.errors import DelayctlError
 from pyspark.sql import SparkSession
 
@@ -70,7 +72,7 @@ def test_every_class_at_once(audited: Any) -> None:
         RULES,
         ledger_rows=12,
         total=Tally(
-            messages=11, delivered=6, lost=2, waiting=3, measured=5, **of_1m,
+            messages=11, delivered=5, untaken=1, lost=2, waiting=3, measured=5, **of_1m,
             after_due=Lateness(20, *hour_late), after_expected=Lateness(20, *some_late),
         ),
         levels=(
@@ -84,7 +86,7 @@ def test_every_class_at_once(audited: Any) -> None:
             LevelTally(
                 "1m",
                 Tally(
-                    messages=8, delivered=5, lost=1, waiting=2, measured=4, **of_1m,
+                    messages=8, delivered=4, untaken=1, lost=1, waiting=2, measured=4, **of_1m,
                     after_due=Lateness(10, *some_late), after_expected=Lateness(10, *some_late),
                 ),
             ),
@@ -93,7 +95,7 @@ def test_every_class_at_once(audited: Any) -> None:
         ),
         unknown=1,
         records=Records(
-            files=1, deliveries=11, retries=1, drained=1, without_id=1, first=START + 40, last=START + 9 * MINUTE
+            files=1, deliveries=10, retries=1, drained=1, without_id=1, first=START + 40, last=START + 4 * MINUTE
         ),
         lost_after_last_record=1,
         bars=found.bars,
@@ -135,6 +137,7 @@ def test_shown_and_written(audited: Any, tmp_path: Path) -> None:
     )
     assert {each.name: sorted(pq.read_table(each)["message_id"].to_pylist()) for each in tables.iterdir()} == {
         "lost": ["lost 1", "lost 2", "lost 3"],
+        "untaken": [],
         "duplicated": ["twice"],
         "early": ["early"],
         "late": [],
@@ -198,10 +201,11 @@ CASES = {
     "confirmed twice, and early": Case(
         [sent("z"), sent("z")], [came("z", 5), came("z")], _IN | {"duplicated", "early", "before_due"}, 5 - MINUTE
     ),
-    "drained": Case([sent("u")], [came("u", 20 * MINUTE, drained=True)], {"sent", "delivered"}),
-    "drained too early": Case([sent("v")], [came("v", 1, drained=True)], {"sent", "delivered", "early", "before_due"}),
+    "drained": Case([sent("u")], [came("u", 20 * MINUTE, drained=True)], {"sent", "untaken"}),
+    "drained too early": Case([sent("v")], [came("v", 1, drained=True)], {"sent", "untaken", "early", "before_due"}),
     "consumed and drained": Case([sent("w")], [came("w"), came("w", HOUR, queue="dlq", drained=True)], _IN, 10),
     "unknown": Case([], [came("x")], {"unknown"}),
+    "drained, and unknown": Case([], [came("xd", drained=True)], set()),
 }
 
 
@@ -211,7 +215,7 @@ def judgements(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("cases")
     ledger = write_ledger(folder / "checkpoint", [row for case in CASES.values() for row in case.rows])
     record = write_record(folder / "records", [each for case in CASES.values() for each in case.deliveries])
-    found = judged(read_ledger(spark, ledger), read_records(spark, [record]).deliveries, RULES).collect()
+    found = judged(read_ledger(spark, ledger), read_records(spark, [record]).deliveries(), RULES).collect()
     return {row["message_id"]: row.asDict() for row in found}
 
 
@@ -226,6 +230,36 @@ def test_a_message_is(name: str, judgements: dict[str, dict[str, Any]]) -> None:
     assert {flag.removeprefix("is_") for flag, value in found.items() if value is True} - {"drained"} == case.judgement
     assert found["after_expected"] == case.lateness
     assert {figure: found[figure] for figure in case.figures} == case.figures
+
+
+def test_what_lies_in_a_queue_is_not_delivered(audited: Any) -> None:
+    """What no consumer recorded is untaken, however long it has been there; what one did is delivered, and told as well."""
+    rows = [sent("done"), sent("given up"), sent("unrouted"), sent("not expected yet", due=2 * HOUR), sent("lost")]
+    seen = [
+        Seen("given up", "dlq", 1, START + HOUR),
+        Seen("unrouted", "delay.unrouted.queue", 0, START + HOUR),
+        Seen("not expected yet", "delay.unrouted.queue", 0, START + HOUR),
+        Seen("of somebody else", "delay.unrouted.queue", 0, START + HOUR),
+        Seen(None, "dlq", 0, START + HOUR),
+    ]
+
+    found = audited(rows, [came("done"), came("given up")], seen=seen)
+
+    total = found.total
+    assert (total.delivered, total.untaken, total.lost, total.waiting, total.early) == (2, 2, 1, 0, 1)
+    assert found.lying == (Lying("delay.unrouted.queue", 2, 2), Lying("dlq", 1, 0))
+    assert (found.unknown, found.records.deliveries, found.records.last) == (0, 2, START + MINUTE + 10)
+    assert not found.is_clean
+
+
+def test_queues_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Where nobody recorded anything, what lies in a queue is all that is known."""
+    ledger = write_ledger(tmp_path / "checkpoint", [sent("a"), sent("b")])
+
+    found = audit(spark, ledger, [], RULES, seen=[Seen("a", "orders.queue", 0, START + HOUR)])
+
+    assert (found.total.untaken, found.total.lost, found.records) == (1, 1, Records())
+    assert not found.is_clean
 
 
 class TestRecords:
@@ -277,6 +311,23 @@ class TestTrouble:
 
         with pytest.raises(DelayctlError, match="the ledger is empty"):
             audit(spark, str(tmp_path / "new"), [record], RULES)
+
+    def test_a_run_that_only_refused(self, spark: SparkSession, record: str, tmp_path: Path) -> None:
+        """A checkpoint has runs and rejects, and no ledger: nothing is wrong with it but that."""
+        folder = Folder(str(tmp_path / "refused"))
+        folder.write_json("runs/0001.json", {"state": "done"})
+        folder.write_part(REJECTS, Part(1, 0, 0, 0, 1), [{"message_id": "a"}], REJECTS_SCHEMA)
+
+        with pytest.raises(DelayctlError, match="the ledger is empty: nothing was confirmed"):
+            audit(spark, str(tmp_path / "refused"), [record], RULES)
+
+    def test_names_with_brackets(self, spark: SparkSession, tmp_path: Path) -> None:
+        """They are names, and no patterns; a pattern is one all the same."""
+        ledger = write_ledger(tmp_path / "run[1]", [sent("a")])
+        record = write_record(tmp_path / "records {2}", [came("a")])
+
+        assert audit(spark, ledger, [record], RULES).is_clean
+        assert audit(spark, str(tmp_path / "run*"), [str(tmp_path / "rec*")], RULES).is_clean
 
     def test_no_ledger_at_all(self, spark: SparkSession, record: str, tmp_path: Path) -> None:
         """Parquet files of another kind."""

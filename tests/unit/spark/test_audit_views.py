@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from delayctl.cli.audit_plot import audit_svg
 from delayctl.cli.audit_report import report_text, write_report
-from delayctl.cli.audit_views import Finding, audit_json, audit_text, findings, span_text
+from delayctl.cli.audit_views import Finding, audit_json, audit_text, findings, span_text, verdict_words
 from delayctl.cli.views import to_json_text
 from delayctl.spark.audit import (
     Audit,
@@ -18,6 +18,7 @@ from delayctl.spark.audit import (
     Broken,
     Lateness,
     LevelTally,
+    Lying,
     Records,
     Rules,
     Shown,
@@ -42,7 +43,8 @@ _AT_ONCE = Tally(
 )
 _1M = Tally(
     messages=1_000_000,
-    delivered=999_988,
+    delivered=999_985,
+    untaken=3,
     lost=7,
     waiting=5,
     duplicated=3,
@@ -58,7 +60,7 @@ _1M = Tally(
 TROUBLED = Audit(
     Rules(moment=START + 60 * MINUTE),
     ledger_rows=1_000_012,
-    total=replace(_1M, messages=1_000_010, delivered=999_998, measured=999_997),
+    total=replace(_1M, messages=1_000_010, delivered=999_995, measured=999_997),
     levels=(LevelTally(None, _AT_ONCE), LevelTally("1m", _1M)),
     unknown=1,
     records=Records(
@@ -72,6 +74,7 @@ TROUBLED = Audit(
         broken=3,
         broken_files=(Broken("records/host-1.ndjson", 2), Broken("records/<b>.ndjson", 1)),
     ),
+    lying=(Lying("delay.unrouted.queue", 2, 2), Lying("orders.<b>|dlq", 5, 1)),
     lost_after_last_record=2,
     bars=(Bar(None, 2.0, 3.0, 10), Bar("1m", float("-inf"), 0.0, 1), Bar("1m", 4.0, 6.0, 999_986)),
     timeline=Timeline(START, 5_000, (10, 999_990), (10, 999_987), (0, 7)),
@@ -197,6 +200,14 @@ def test_nothing_to_remark() -> None:
     assert findings(CLEAN) == ()
 
 
+def test_what_lies_in_a_queue_is_no_clean_end() -> None:
+    """It is in the verdict, though nothing was lost."""
+    found = replace(CLEAN, total=replace(CLEAN.total, delivered=1, untaken=1), lying=(Lying("dlq", 1, 1),))
+
+    assert (verdict_words(found), found.is_clean) == ("1 untaken", False)
+    assert [each.weight for each in findings(found)] == ["bad"]
+
+
 def test_one_is_not_many() -> None:
     """Sentences about one message."""
     found = findings(replace(CLEAN, total=replace(CLEAN.total, early=1, before_due=1)))
@@ -266,7 +277,6 @@ class TestCommand:
             (("--until", "soon"), 64, "--until: 'soon' is not a time"),
             (("--until", "2026-11-16T18:30:00"), 64, "--until has no time zone"),
             (("--report", "audit.pdf"), 64, "ends neither in .html nor in .md"),
-            (("--drain", "q", "--record", "s3://bucket/records"), 64, "--drain needs a local folder"),
         ],
     )
     def test_options(self, options: tuple[str, ...], code: int, expected: str) -> None:
@@ -279,13 +289,23 @@ class TestCommand:
         assert expected in ran.err
         assert "fix: " in ran.err
 
-    def test_without_spark(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nothing_to_compare_with(self) -> None:
+        """Neither a record nor a queue."""
+        ran = delayctl("audit", "--ledger", "backfill/")
+
+        assert (ran.code, ran.out) == (64, "")
+        assert (
+            ran.err
+            == "Error: there is nothing to compare with\n  fix: name what consumers recorded: --record records/\n"
+        )
+
+    def test_without_spark(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """It says what to install."""
         for name in [name for name in sys.modules if name.startswith("delayctl.spark.audit_")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "pyspark.errors", None)
 
-        ran = delayctl("audit", "--ledger", "backfill/", "--record", "records/")
+        ran = delayctl("audit", "--ledger", str(tmp_path), "--record", str(tmp_path))
 
         assert (ran.code, ran.out) == (1, "")
         assert ran.err == "Error: Spark is not installed\n  fix: pip install 'delayctl[spark]'\n"

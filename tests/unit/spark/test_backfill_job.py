@@ -16,9 +16,10 @@ from delayctl.spark.backfill_job import (
 from delayctl.spark.backfill_plan import look_ahead
 from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON
 from delayctl.spark.due_order import due_order
-from delayctl.spark.estimate import Estimate, LevelForecast, Room
+from delayctl.spark.estimate import Estimate, LevelForecast, More, Room, Unrouted
 from delayctl.spark.origin import origin_from
 from delayctl.spark.rows import Bad, Row, read_rows
+from delayctl.spark.taken_keys import Routes
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
 from delayctl.topology.model import Level
@@ -284,6 +285,59 @@ def test_what_is_foretold_by_due_time(spark: SparkSession) -> None:
         hours={NOW_MS: 5, NOW_MS + 3_600_000: 4},
         takes_ms=0,
     )
+
+
+def test_bytes_are_counted_where_a_level_minds(spark: SparkSession) -> None:
+    """Those of bodies, as bytes and not as characters; else no body is read."""
+    messages, _ = messages_of(rows(spark, *[NOW + timedelta(seconds=3000)] * 10), job(body="repeat('é', 50)"))
+    rooms = [Room("1m", 0), Room("1h", 0, 100, waiting_bytes=5, max_bytes=900)]
+
+    found = look_ahead(first_of_each_key(messages, WAYS), 0, WAYS, rooms, rounding="up", now_ms=NOW_MS, rate=None)
+
+    assert found.overflowing == (LevelForecast(rooms[1], 10, 10, 1_005),)
+
+
+def test_of_many_reasons_the_most_frequent_are_told(spark: SparkSession) -> None:
+    """However many texts are no delay, few come to the driver; what differs in its length alone has one reason."""
+    table = spark.sql(
+        "SELECT id AS order_id, if(id < 30, '5x', if(id < 90, id || 'y', id || 's')) AS wait FROM range(200)"
+    )
+    messages, _ = messages_of(table, outline(job(due=None, delay="wait")))
+
+    found = look_ahead(
+        first_of_each_key(messages, WAYS), 0, WAYS, [Room("1m")], rounding="refuse", now_ms=NOW_MS, rate=None
+    )
+
+    assert found.rejected["'5x' is not a delay"] == 30
+    assert (len(found.rejected), found.more) == (21, More(41, 41))
+    assert found.rejected["no level waits exactly this long"] == 110
+
+
+def test_what_waits_exactly_as_long_as_a_level_has_a_way(spark: SparkSession) -> None:
+    """Also where others wait nearly as long."""
+    table = spark.sql("SELECT id AS order_id, if(id < 3, '1h', '59m59s900ms') AS wait FROM range(5)")
+    messages, _ = messages_of(table, outline(job(due=None, delay="wait")))
+
+    found = look_ahead(
+        first_of_each_key(messages, WAYS), 0, WAYS, [Room("1h")], rounding="refuse", now_ms=NOW_MS, rate=None
+    )
+
+    assert (found.to_send, found.rejected) == (3, {"no level waits exactly this long": 2})
+
+
+def test_keys_that_no_route_takes_are_counted(spark: SparkSession) -> None:
+    """Of the rows that can be sent, with one of the keys."""
+    table = spark.sql(
+        "SELECT id AS order_id, if(id % 4 = 0, 'typo.' || id, 'order.created') AS k, '1m' AS wait FROM range(20)"
+    )
+    messages, _ = messages_of(table, outline(job(due=None, delay="wait", routing_key=None, routing_key_column="k")))
+
+    found = look_ahead(
+        first_of_each_key(messages, WAYS), 0, WAYS, [Room("1m")], rounding="up", now_ms=NOW_MS, rate=None,
+        routes=Routes(("order.#",), "parked"),
+    )  # fmt: skip
+
+    assert (found.to_send, found.unrouted) == (20, Unrouted(5, "typo.0"))
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,11 @@ def test_what_is_between_levels_is_rounded(rounding: Rounding, way: Way) -> None
 
 
 def test_what_is_no_level_can_be_refused() -> None:
-    """Without rounding a row must hit a level."""
-    with pytest.raises(NoSuchDelay, match="no level waits 1m30s"):
+    """Without rounding a row must hit a level: one reason for all rows, and the delay itself where all have the same."""
+    with pytest.raises(NoSuchDelay, match="no level waits exactly this long"):
         chosen(delay="1m30s", rounding="refuse")
+    with pytest.raises(NoSuchDelay, match="no level waits 1m30s"):
+        Chooser(WAYS, "refuse").check(delay="1m30s", level=None)
 
 
 @pytest.mark.parametrize("waits", [{"due_ms": NOW + 900_001}, {"delay": 900_001}, {"delay": "900001ms"}])

@@ -117,7 +117,7 @@ def test_what_is_beyond_today_is_not_when_its_turn_comes() -> None:
         (Slice(4, delay="1d"), "up", (0, 0, 4, {})),
         (Slice(4, delay="soon"), "up", (0, 0, 0, {"'soon' is not a delay": 4})),
         (Slice(4, delay=0), "up", (4, 4, 0, {})),
-        (Slice(4, delay=30 * MINUTE), "refuse", (0, 0, 0, {"no level waits 30m": 4})),
+        (Slice(4, delay=30 * MINUTE), "refuse", (0, 0, 0, {"no level waits exactly this long": 4})),
         (Slice(4, level="2h"), "up", (0, 0, 0, {"there is no level '2h'": 4})),
     ],
 )
@@ -126,6 +126,32 @@ def test_by_delay_and_by_level(slice_: Slice, rounding: Rounding, counts: tuple[
     found = estimate([slice_], [Room("1m"), Room("1h")], chooser(rounding), now_ms=NOW, rate=None)
 
     assert (found.to_send, found.overdue, found.beyond, found.rejected) == counts
+
+
+def test_bytes_have_to_fit_as_well() -> None:
+    """A hundred bodies of 200 bytes, beside 1,000 bytes of today, are more than a level of 10,000 holds."""
+    room = Room("1h", 5, 1_000, waiting_bytes=1_000, max_bytes=10_000)
+
+    found = estimate([Slice(100, level="1h", body_bytes=200.0)], [room], chooser(), now_ms=NOW, rate=1_000)
+
+    assert found.overflowing == (LevelForecast(room, 100, 105, 21_000),)
+    assert (found.overflowing[0].overflow, found.overflowing[0].overflow_bytes) == (0, 11_000)
+
+
+def test_a_full_level_that_gets_nothing_is_no_obstacle() -> None:
+    """It was too full before, and this backfill changes nothing about that."""
+    found = estimate([Slice(1, level="1h")], [Room("1m", 50, 10), Room("1h", 0, 10)], chooser(), now_ms=NOW, rate=None)
+
+    assert (found.overflowing, found.levels[0].overflow) == ((), 40)
+
+
+def test_what_is_rounded_down_to_nothing_is_not_overdue() -> None:
+    """It is due in half a minute, and comes out at once: early."""
+    slices = [Slice(3, due_ms=NOW + 30 * SECOND), Slice(2, due_ms=NOW - 1), Slice(4, due_ms=NOW + 2 * MINUTE)]
+
+    found = estimate(slices, [Room("1m"), Room("1h")], chooser("down"), now_ms=NOW, rate=None)
+
+    assert (found.to_send, found.overdue, found.hastened) == (9, 2, 3)
 
 
 def test_nothing_is_no_work() -> None:

@@ -12,7 +12,7 @@ from delayctl.spark.options import Options
 from delayctl.spark.task import Assignment, Result
 from delayctl.spark.writer import Committed, RowsRefused, Writing
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import DelayctlError
+from delayctl.topology.errors import BadOption, DelayctlError
 
 RUN = 7
 WAYS = Ways("exit", ())
@@ -37,6 +37,15 @@ def put_aside(folder: Path, *parts: Part) -> None:
 def test_accounts_of_all_tasks_are_summed_up() -> None:
     """The driver has the account of the whole write."""
     assert writing().conclude([GOOD, GOOD]) == Account(rows=6, confirmed=6)
+
+
+def test_later_needs_a_due_time(tmp_path: Path) -> None:
+    """What only says how long it waits would be put aside for ever."""
+    place, types = str(tmp_path), {"message_id": "string", "body": "string", "routing_key": "string", "delay": "string"}
+    options = Options((), WAYS, "up", 1, Duration(1), rejects=place, later=place)
+
+    with pytest.raises(BadOption, match="beyond=later needs the column due_at"):
+        Writing.of(options, types)
 
 
 def test_rows_that_were_refused_and_are_kept_nowhere_fail_the_write() -> None:
