@@ -121,12 +121,13 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
     refuse_question(topology, yes=yes or dry_run)
     need_spark()
     from delayctl.spark.backfill_order import backfill as carry_out  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.places import shown  # noqa: PLC0415 (see need_spark)
 
     connection, spec = connection_from(options), spec_from(topology, options)
     order = order_from(host_for(connection, connection.vhost_for(spec)), spec, topology, options)
     longest = Duration(order.ways.longest_ms)
     source, broker = order.job.origin.shown, order.broker.address
-    scene = Scene(source, topology, broker, longest, options["beyond"], order.checkpoint)
+    scene = Scene(source, topology, broker, longest, options["beyond"], shown(order.checkpoint))
     bar = Bar()
 
     def agree(found: "Estimate") -> bool:

@@ -1,13 +1,15 @@
 """The checkpoint folder of a backfill: what is confirmed, what was put aside, and which runs there were."""
 
+import secrets
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.columns import ID
-from delayctl.spark.folder import Folder, absolute, as_no_pattern
-from delayctl.spark.journal import LATER, LEDGER, REJECTS, RUNS, run_of, run_sheet, stop_sign
+from delayctl.spark.folder import Folder, as_no_pattern
+from delayctl.spark.journal import LATER, LEDGER, REJECTS, RUNS, TOKEN, is_begun_by, run_of, run_sheet, stop_sign
 from delayctl.spark.outcome import Outcome
+from delayctl.spark.places import absolute, shown
 from delayctl.topology.errors import DelayctlError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +23,7 @@ class Checkpoint:
     def __init__(self, uri: str) -> None:
         self.uri = absolute(uri)
         self._folder = Folder(self.uri)
+        self.token = secrets.token_hex(8)  # Tells this driver from one that begins a run in the same moment.
 
     def check(self, job: BackfillJob) -> None:
         """Make sure that the folder is this job's, or nobody's; what an earlier release wrote of it is written anew."""
@@ -30,7 +33,7 @@ class Checkpoint:
         if differing := min((_differing(known, each) for each in (wanted, *job.former_descriptions())), key=len):
             raise DelayctlError(
                 f"the checkpoint belongs to a job with another {', '.join(differing)}",
-                where=self.uri,
+                where=shown(self.uri),
                 fix="give this job a folder of its own (--checkpoint), or the options that the other was begun with",
             )
         self._folder.write_json(JOB, wanted)  # There may be secrets in it, also when there is nothing more to send.
@@ -40,7 +43,7 @@ class Checkpoint:
             known = self._folder.read_json(JOB)
         except ValueError as error:
             raise DelayctlError(
-                "the checkpoint is damaged: job.json is not JSON", where=self.uri, fix="take a folder of its own"
+                "the checkpoint is damaged: job.json is not JSON", where=shown(self.uri), fix="take a folder of its own"
             ) from error
         return known if known is None or isinstance(known, dict) else {}
 
@@ -56,7 +59,8 @@ class Checkpoint:
         self._folder.write_json(JOB, job.description())
         runs = [run for name in self._folder.names(RUNS) if (run := run_of(name))]
         number = max(runs, default=0) + 1
-        self._folder.write_json(f"{RUNS}/{run_sheet(number)}", {"state": "running", "started_at": _now()})
+        while not self._folder.create_json(f"{RUNS}/{run_sheet(number)}", self._sheet("running", started_at=_now())):
+            number += 1  # Somebody else began that run meanwhile, and ends when this one is seen.
         return number
 
     def confirmed(self, run: int | None = None) -> int:
@@ -69,7 +73,9 @@ class Checkpoint:
 
     def end(self, outcome: Outcome) -> None:
         """Write down how a run ended; one that went through has met again whatever earlier ones put aside."""
-        sheet = {"state": outcome.state, "ended_at": _now(), **asdict(outcome)}
+        if not is_begun_by(self.token, outcome.run, self._folder):
+            return  # An object store gave two drivers the same number, and this one lost.
+        sheet = self._sheet(outcome.state, ended_at=_now(), **asdict(outcome))
         self._folder.write_json(f"{RUNS}/{run_sheet(outcome.run)}", sheet)
         if outcome.state == "done":
             for table in (REJECTS, LATER):
@@ -77,12 +83,15 @@ class Checkpoint:
                     if part.run < outcome.run:
                         self._folder.delete_part(table, part)
 
+    def _sheet(self, state: str, **more: object) -> dict[str, object]:
+        return {"state": state, TOKEN: self.token, **more}
+
 
 def check_shared(folder: Folder, run: int) -> None:
     """Make sure, on an executor, that this is the folder that the driver began the run in."""
     if folder.read_json(f"{RUNS}/{run_sheet(run)}") is None:
         raise DelayctlError(
-            f"executors do not see the checkpoint {folder.uri}",
+            f"executors do not see the checkpoint {shown(folder.uri)}",
             fix="give a folder that the driver and all executors share: --checkpoint s3://bucket/orders, hdfs://…, or NFS",
         )
 

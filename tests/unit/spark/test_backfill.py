@@ -12,7 +12,7 @@ from delayctl.spark.backfill import run_backfill, see_through
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.checkpoint import Checkpoint
 from delayctl.spark.columns import Columns
-from delayctl.spark.folder import Folder, Part
+from delayctl.spark.folder import Folder, FolderUnreadable, Part
 from delayctl.spark.journal import LATER, REJECTS, SCHEMAS
 from delayctl.spark.origin import Origin
 from delayctl.spark.outcome import Outcome
@@ -158,7 +158,7 @@ class Troubled(Checkpoint):
         """How many, if it can be read."""
         self._bad_looks -= 1
         if self._bad_looks >= 0:
-            raise OSError(5, "Input/output error")
+            raise FolderUnreadable("the ledger can't be read: Input/output error")
         return 2 if run else 0
 
     def stop(self, run: int) -> None:

@@ -1,6 +1,7 @@
 """The checkpoint folder of a backfill."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +146,39 @@ def test_runs_are_numbered(tmp_path: Path) -> None:
     assert states == ["running", "stopped"]
 
 
+def test_drivers_that_begin_in_the_same_moment_have_runs_of_their_own(tmp_path: Path) -> None:
+    """Otherwise neither would end the other, and both would send everything."""
+    drivers, runs = 8, []
+    gate = threading.Barrier(drivers)
+
+    def begin() -> None:
+        checkpoint = Checkpoint(str(tmp_path))
+        gate.wait()
+        runs.append(checkpoint.begin(JOB))
+
+    threads = [threading.Thread(target=begin) for _ in range(drivers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(runs) == list(range(1, drivers + 1))
+    assert not [path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("_")]
+
+
+def test_a_driver_that_lost_its_number_leaves_the_sheet_alone(tmp_path: Path) -> None:
+    """An object store may give it to two; the tasks of the one that has it would end by the word of the other."""
+    lost, won = Checkpoint(str(tmp_path)), Checkpoint(str(tmp_path))
+    run = lost.begin(JOB)
+    Folder(str(tmp_path)).write_json("runs/0001.json", {"state": "running", "token": won.token})
+    put_aside(tmp_path, 0)
+
+    lost.end(outcome(run))
+
+    assert json.loads((tmp_path / "runs/0001.json").read_text()) == {"state": "running", "token": won.token}
+    assert parts(tmp_path, REJECTS) == [0]
+
+
 def test_confirmed_of_one_run_and_of_all(tmp_path: Path) -> None:
     """By the names of the parts alone."""
     put_aside(tmp_path, 1, LEDGER)
@@ -180,7 +214,8 @@ def test_a_path_from_here_is_the_same_elsewhere(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
 
     assert Checkpoint("here").uri == str(tmp_path / "here")
-    assert Checkpoint(f"file://{tmp_path}/there").uri == f"file://{tmp_path}/there"
+    for there in (f"{tmp_path}/there/", f"file:{tmp_path}/there", f"file://{tmp_path}/there"):
+        assert Checkpoint(there).uri == str(tmp_path / "there")
 
 
 def test_executors_that_see_another_folder_send_nothing(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from delayctl.spark.places import check_audit, check_source
-from delayctl.topology.errors import DelayctlError
+from delayctl.spark.places import check_audit, check_source, shown
+from delayctl.topology.errors import BadOption, DelayctlError
 
 from tests.support.commands import delayctl
 
@@ -62,3 +62,22 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     check_source("parquet", str(tmp_path), is_told_elsewhere=False)
     check_source("parquet", str(tmp_path / "none"), is_told_elsewhere=True)
     check_source("table", "shop.orders", is_told_elsewhere=False)
+
+
+def test_half_a_uri_is_refused_before_spark_starts() -> None:
+    """Spark would look for a file system that is called so."""
+    with pytest.raises(BadOption, match="the place 's3:bucket/x' is neither a path nor a URI"):
+        check_audit("s3:bucket/x", ())
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("s3://KEY:SEC/RET@bucket/x", "s3://…@bucket/x"),
+        ("abfs://container@account/x", "abfs://container@account/x"),
+        ("/a:b@c", "/a:b@c"),
+    ],
+)
+def test_what_may_be_shown_of_a_place(place: str, expected: str) -> None:
+    """All but a login."""
+    assert shown(place) == expected
