@@ -60,7 +60,7 @@ confirmed is sent. What is put aside and what is confirmed is in the checkpoint 
     "keys",
     multiple=True,
     metavar="COLUMNS",
-    help="The columns that identify a row: a,b. The message id is made of them.",
+    help="The columns that identify a row: a,b. The message id is made of them; lower(a) and the like will do.",
 )
 @click.option("--id-prefix", default="", metavar="TEXT", help="In front of every message id.")
 @click.option("--due-column", metavar="COLUMN", help="When a row is due: a timestamp.")

@@ -70,7 +70,7 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
 
     job = BackfillJob(
         origin_from(options["source"], options["source_options"]),
-        tuple(name.strip() for names in options["keys"] for name in names.split(",") if name.strip()),
+        tuple(part for parts in options["keys"] for part in parts_of_key(parts)),
         routing_key=options["routing_key"],
         routing_key_column=options["routing_key_column"],
         due=options["due_column"],
@@ -84,6 +84,20 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
     )
     check_job(job)
     return job
+
+
+def parts_of_key(text: str) -> tuple[str, ...]:
+    """What stands between commas; those in parentheses, and in texts of SQL, part nothing."""
+    parts = [""]
+    depth, is_text = 0, False
+    for letter in text:
+        is_text ^= letter == "'"
+        depth += 0 if is_text else (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0 and not is_text:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def default_checkpoint(job: "BackfillJob") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from delayctl.publishers.choice import Ways
 from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON, Columns, check_columns
 from delayctl.spark.due_order import due_order
-from delayctl.spark.identity import check_key, id_column
+from delayctl.spark.identity import as_text, check_key, check_key_type, id_of_texts
 from delayctl.spark.origin import Origin
 from delayctl.topology.errors import BadOption
 from pyspark.sql import Column, DataFrame, Window
@@ -85,10 +85,8 @@ def messages_of(rows: DataFrame, job: BackfillJob) -> tuple[DataFrame, Columns]:
     """The rows as messages, one column for each part, and which columns these are."""
     chosen = rows.where(job.where) if job.where else rows
     types = types_of(rows)
-    for name in job.key:
-        check_key(name, types.get(name))
     parts: dict[str, Column] = {
-        ID: id_column(job.key, types, job.id_prefix),
+        ID: id_of_texts([_key_text(rows, part, types) for part in job.key], job.id_prefix),
         KEY: f.lit(job.routing_key) if job.routing_key is not None else f.expr(job.routing_key_column or ""),
         BODY: f.expr(job.body) if job.body else f.to_json(f.struct(*map(_column, rows.columns))),
     }
@@ -120,6 +118,16 @@ def first_of_each_key(messages: DataFrame, ways: Ways) -> DataFrame:
 def types_of(rows: DataFrame) -> Mapping[str, str]:
     """The columns and their types, as Spark writes them."""
     return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+
+
+def _key_text(rows: DataFrame, part: str, types: Mapping[str, str]) -> Column:
+    """A part of the key as text: a column by its name, or an expression, which has parentheses."""
+    if part in types or "(" not in part:
+        check_key(part, types)
+        return as_text(_column(part), types[part])
+    (type_name,) = types_of(rows.select(f.expr(part))).values()
+    check_key_type(part, type_name)
+    return as_text(f.expr(part), type_name)
 
 
 def _due(rows: DataFrame, expression: str) -> Column:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.columns import ID
 from delayctl.spark.folder import Folder, as_no_pattern
-from delayctl.spark.journal import LATER, LEDGER, REJECTS, RUNS, TOKEN, is_begun_by, run_of, run_sheet, stop_sign
+from delayctl.spark.journal import BEGUN_BY, LATER, LEDGER, REJECTS, RUNS, is_begun_by, run_of, run_sheet, stop_sign
 from delayctl.spark.outcome import Outcome
 from delayctl.spark.places import absolute, shown
 from delayctl.topology.errors import DelayctlError
@@ -84,7 +84,7 @@ class Checkpoint:
                         self._folder.delete_part(table, part)
 
     def _sheet(self, state: str, **more: object) -> dict[str, object]:
-        return {"state": state, TOKEN: self.token, **more}
+        return {"state": state, BEGUN_BY: self.token, **more}
 
 
 def check_shared(folder: Folder, run: int) -> None:

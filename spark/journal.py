@@ -8,7 +8,7 @@ from delayctl.spark.folder import Folder, Part
 from delayctl.topology.errors import DelayctlError
 
 LEDGER, REJECTS, LATER, RUNS = "ledger", "rejects", "later", "runs"
-TOKEN = "token"  # In the sheet of a run: by which driver it was begun.
+BEGUN_BY = "token"  # In the sheet of a run: by which driver it was begun.
 _BEGUN = ".begun"
 _TIME = pa.timestamp("ms", "UTC")
 
@@ -57,7 +57,7 @@ def run_of(name: str) -> int | None:
 def is_begun_by(token: str, run: int, folder: Folder) -> bool:
     """Whether a run was begun by the driver with this token, and not by one that began in the same moment."""
     sheet = folder.read_json(f"{RUNS}/{run_sheet(run)}")
-    return not isinstance(sheet, dict) or sheet.get(TOKEN, token) == token
+    return not isinstance(sheet, dict) or sheet.get(BEGUN_BY, token) == token
 
 
 def stop_sign(run: int) -> str:

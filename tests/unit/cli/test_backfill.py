@@ -10,7 +10,7 @@ import pytest
 from delayctl.cli import backfill_inputs
 from delayctl.cli.backfill import _code
 from delayctl.cli.backfill_bar import bar_text
-from delayctl.cli.backfill_inputs import default_checkpoint, job_from, rate_from
+from delayctl.cli.backfill_inputs import default_checkpoint, job_from, parts_of_key, rate_from
 from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text
 from delayctl.cli.views import to_json_text
 from delayctl.spark.account import Account
@@ -177,6 +177,19 @@ OPTIONS: dict[str, Any] = {
     "due_column": "due",
     "id_prefix": "",
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a, b,", ("a", "b")),
+        ("concat(a, upper(b), ')', c),d", ("concat(a, upper(b), ')', c)", "d")),
+        (" ", ()),
+    ],
+)
+def test_a_key_has_parts_between_commas(text: str, parts: tuple[str, ...]) -> None:
+    """But for commas in an expression."""
+    assert parts_of_key(text) == parts
 
 
 def test_the_checkpoint_is_the_jobs_own() -> None:

@@ -188,7 +188,7 @@ def test_a_ledger_that_can_t_be_read_at_the_end_is_part_of_the_outcome(tmp_path:
     ended = seen_through(Troubled(tmp_path, bad_looks=9), Tasks(1))
 
     assert (ended.state, ended.in_ledger, sheet(tmp_path, 1)["state"]) == ("failed", 3, "failed")
-    assert ended.errors == (("OSError: [Errno 5] Input/output error", None),)
+    assert ended.errors == (("the ledger can't be read: Input/output error", None),)
 
 
 @pytest.mark.parametrize(("bad", "state"), [("stop", "failed"), ("end", "running")])
