@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Examples:
   delayctl backfill --source parquet:orders/ --key order_id --due-column pay_by --routing-key order.created --dry-run
   delayctl backfill --source parquet:orders/ --key order_id --due-column pay_by --routing-key order.created --rate 5000/s --yes
-  delayctl backfill --source csv:reminders.csv --key customer,day --due-column 'to_timestamp(day)' \\
+  delayctl backfill --source csv:reminders.csv --key customer,day --due-column 'try_to_timestamp(day)' \\
       --routing-key-column "concat('reminder.', country)" --body-column text --where "country = 'de'" --beyond later
   delayctl backfill --source jdbc:postgresql://db/shop --source-option dbtable=orders --source-option user=reader …
 

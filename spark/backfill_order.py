@@ -10,7 +10,7 @@ from delayctl.spark.backfill import Watcher, run_backfill, unconfirmed
 from delayctl.spark.backfill_job import BackfillJob, first_of_each_key, messages_of, outline
 from delayctl.spark.backfill_plan import look_ahead
 from delayctl.spark.checkpoint import Checkpoint
-from delayctl.spark.columns import Columns
+from delayctl.spark.columns import HEADERS, Columns
 from delayctl.spark.estimate import Estimate, Room
 from delayctl.spark.origin import read_rows_from
 from delayctl.spark.outcome import Outcome
@@ -21,6 +21,9 @@ from delayctl.topology.access import Access
 from delayctl.topology.errors import BadOption
 from delayctl.topology.wording import plural
 from pyspark.sql import DataFrame, SparkSession
+
+# True of every row, which Spark does not know: so a header that can't be made ends the look, and not the run behind it.
+_IS_MAP = f"coalesce(size({HEADERS}), 0) >= -1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ def backfill(order: Order, *, agree: Callable[[Estimate], bool], watcher: Watche
 
 def _look_ahead(rows: DataFrame, order: Order, checkpoint: Checkpoint, session: SparkSession) -> Estimate:
     outlines, _ = messages_of(rows, outline(order.job))
+    if order.job.headers is not None:
+        outlines = outlines.where(_IS_MAP)
     return look_ahead(
         unconfirmed(first_of_each_key(outlines, order.ways), checkpoint.ledger(session)),
         checkpoint.confirmed(),

@@ -125,6 +125,18 @@ def test_a_queue_that_stays_full_costs_nothing(backfill: Backfill) -> None:
     assert len({row["message_id"] for row in backfill.table("ledger")}) == 130
 
 
+def test_a_header_that_can_not_be_made_ends_the_look(backfill: Backfill) -> None:
+    """Nothing is begun, and it says how to go on."""
+    backfill.apply(THREE)
+    backfill.write(orders(3000, 3000))
+
+    ran = backfill.run("--headers-column", "map(if(order_id = 1, null, 'a'), 'x')")
+
+    assert (ran.code, backfill.checkpoint.exists()) == (1, False)
+    assert "null as map key" in ran.err
+    assert ran.err.splitlines()[1].startswith("  fix: correct the expression: try_to_timestamp, try_cast and the like")
+
+
 def test_what_is_due_beyond_the_levels_waits_for_a_later_run(backfill: Backfill) -> None:
     """It is put aside, and taken as soon as there is a level for it."""
     backfill.apply(LEVELS.format(levels="[1h]"))
