@@ -111,6 +111,7 @@ ACTING = {
     "cli/serve_run.py",
     "cli/serve_stage.py",
     "cli/spark_package.py",
+    "cli/submitted.py",
     "cli/consume.py",
     "cli/consume_guard.py",
     "cli/expedite.py",
