@@ -1,19 +1,18 @@
 """The options of `delayctl backfill`, and what the broker says of its levels, as the order that Spark carries out."""
 
-import hashlib
-import json
 import re
+from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from delayctl.cli.backfill_checkpoint import default_checkpoint, tell_of_others
 from delayctl.cli.host import Host
 from delayctl.cli.status import look
 from delayctl.publishers.choice import Ways
 from delayctl.topology.amqp import AmqpSession
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BadOption, DelayctlError, ManagementUnavailable, NotPermitted, Refused
+from delayctl.topology.errors import BadOption, BrokerError, DelayctlError, ManagementUnavailable, NotPermitted, Refused
 from delayctl.topology.expand import expand
 from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from delayctl.spark.estimate import Room
 
 _RATE = re.compile(r"(\d[\d_,]*(?:\.\d+)?)(?:/(s|m|h))?")
+_COLUMNS = ("routing_key", "due", "delay", "level", "body", "headers")
+_NEVER_EMPTY = ("where", "checkpoint", *(f"{name}_column" for name in _COLUMNS))
 _SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
 
 
@@ -42,16 +43,20 @@ def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -
 
     desired = expand(spec)
     settings = options["settings"]
-    job = job_from(options, f"{host.access.address} {host.vhost} {desired.exit}")
+    job = replace(job_from(options, f"{host.access.address} {host.vhost} {desired.exit}"), cluster=_cluster(host))
     # Whoever sets Hadoop's file system may have paths lead anywhere.
     check_source(job.origin.format, job.origin.place, is_told_elsewhere=any("hadoop" in each for each in settings))
+    checkpoint = options["checkpoint"]
+    if checkpoint is None:
+        checkpoint = default_checkpoint(job)
+        tell_of_others(job, checkpoint)
     rate, full_wait = rate_from(options["rate"]), _duration(options["full_wait"])
     return Order(
         job,
         host.access,
         Ways.of(desired),
         rooms=_rooms(host, spec, desired, topology),
-        checkpoint=options["checkpoint"] or default_checkpoint(job),
+        checkpoint=checkpoint,
         rounding=options["rounding"],
         keeps_later=options["beyond"] == "later",
         rate=rate,
@@ -67,9 +72,17 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
     """The job, checked."""
     from delayctl.spark.backfill_job import BackfillJob, check_job  # noqa: PLC0415 (see need_spark)
     from delayctl.spark.origin import origin_from  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.places import normal  # noqa: PLC0415 (see need_spark)
 
+    for name in _NEVER_EMPTY:
+        if options.get(name) is not None and not options[name].strip():
+            raise BadOption(
+                f"--{name.replace('_', '-')} is empty",
+                fix="give it a value, or leave it out; is a variable of the shell not set?",
+            )
+    origin = origin_from(options["source"], options["source_options"])
     job = BackfillJob(
-        origin_from(options["source"], options["source_options"]),
+        replace(origin, known_as=normal(origin.format, origin.place)),
         tuple(part for parts in options["keys"] for part in parts_of_key(parts)),
         routing_key=options["routing_key"],
         routing_key_column=options["routing_key_column"],
@@ -86,6 +99,14 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
     return job
 
 
+def _cluster(host: Host) -> str:
+    """The name of the cluster; empty where nobody says it."""
+    try:
+        return host.management.cluster_name() if host.management is not None else ""
+    except BrokerError:
+        return ""  # What is wrong is said by whoever can't do without.
+
+
 def parts_of_key(text: str) -> tuple[str, ...]:
     """What stands between commas; those in parentheses, and in texts of SQL, part nothing."""
     parts = [""]
@@ -98,17 +119,6 @@ def parts_of_key(text: str) -> tuple[str, ...]:
         else:
             parts[-1] += letter
     return tuple(part.strip() for part in parts if part.strip())
-
-
-def default_checkpoint(job: "BackfillJob") -> str:
-    """The same for the same job, so that the same command goes on where it stopped, also where an earlier release began."""
-    names = [_checkpoint_named_by(each) for each in (*job.former_descriptions(), job.description())]
-    return next((name for name in names if Path(name).exists()), names[-1])
-
-
-def _checkpoint_named_by(description: dict[str, Any]) -> str:
-    text = json.dumps(description, sort_keys=True)
-    return f"backfill-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def rate_from(text: str | None) -> float | None:

@@ -42,6 +42,9 @@ class Watcher(Protocol):
     def phase(self, what: str) -> None:
         """Something has begun that takes its time."""
 
+    def notice(self, what: str) -> None:
+        """Something is worth a sentence."""
+
     def progress(self, confirmed: int, total: int) -> None:
         """So many are confirmed of so many."""
 

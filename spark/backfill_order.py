@@ -48,20 +48,24 @@ class Order:
 def backfill(order: Order, *, agree: Callable[[Estimate], bool], watcher: Watcher) -> tuple[Estimate, Outcome | None]:
     """Look ahead, and send the rows if `agree` says so."""
     checkpoint = Checkpoint(order.checkpoint)
-    checkpoint.check(order.job)
+    if before := checkpoint.check(order.job):
+        watcher.notice(
+            f"The checkpoint knows this broker at {before}; it is at {order.broker.address} now, by its cluster name."
+        )
     watcher.phase("Starting Spark")
     with spark_session("delayctl backfill", order.master, order.settings) as session, telling():
         partitions = _partitions(order, session)
         watcher.phase("Looking at the rows")
-        rows = read_rows_from(session, order.job.origin)
+        rows = read_rows_from(session, order.job.origin, order.job.key)
         messages, columns = messages_of(rows, order.job)
+        kinds = checkpoint.check_key(order.job, rows, checkpoint.ledger(session))
         found = _look_ahead(rows, order, checkpoint, session)
         if not agree(found):
             return found, None
         watcher.phase("Sorting the rows")
         interrupts = Interrupts()
         hear(interrupts)  # From here on something is begun that has to be brought to an end, and told.
-        run = checkpoint.begin(order.job)
+        run = checkpoint.begin(order.job, kinds)
         # Only now is the ledger read: a run that went on meanwhile writes no more.
         remaining = unconfirmed(first_of_each_key(messages, order.ways), checkpoint.ledger(session))
         return found, run_backfill(

@@ -9,7 +9,7 @@ from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.wording import quoted
 
 _OF_THIS_MACHINE = "file:"
-_FILES = frozenset({"avro", "csv", "json", "orc", "parquet", "text"})
+_FILES = frozenset({"avro", "csv", "delta", "json", "orc", "parquet", "text", "xml"})
 # Set by those who may have told Spark where paths without a scheme lead.
 _TOLD_ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -39,6 +39,22 @@ def absolute(place: str) -> str:
     """The same folder for executors, who work elsewhere than the driver: a path from here would lead them to another."""
     path = local_path(place)
     return place if path is None else str(Path(path).absolute())
+
+
+def normal(format: str, place: str) -> str:
+    """The same for all ways to write a place that files of this format are read from."""
+    if format not in _FILES:
+        return place
+    if "://" in place.removeprefix("file:///") or _HALF_A_SCHEME.match(place.removeprefix(_OF_THIS_MACHINE)):
+        return place.rstrip("/")
+    path = re.sub("^file:(//(?=/))?", "", place)
+    is_absolute = place != path or not is_told_elsewhere()
+    return os.path.abspath(path) if is_absolute else os.path.normpath(path)
+
+
+def is_told_elsewhere() -> bool:
+    """Whether somebody may have told Spark where paths without a scheme lead."""
+    return any(os.environ.get(name) for name in _TOLD_ELSEWHERE)
 
 
 def shown(place: str) -> str:
@@ -80,6 +96,6 @@ def _is_missing(place: str) -> bool:
     path = place.removeprefix(_OF_THIS_MACHINE)
     if _SCHEME.match(path) or _PATTERN.search(path):
         return False
-    if path == place and any(os.environ.get(name) for name in _TOLD_ELSEWHERE):
+    if path == place and is_told_elsewhere():
         return False
     return not os.path.exists(path)

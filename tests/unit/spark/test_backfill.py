@@ -49,6 +49,9 @@ class Meddler:
         if 0 < confirmed < total:
             self._meddle()
 
+    def notice(self, what: str) -> None:
+        """Nothing to do."""
+
     def stopping(self) -> None:
         """It was asked to stop."""
         self.heard.append("stopping")

@@ -48,6 +48,57 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
     assert error.value.where == str(tmp_path)
 
 
+MOVED = replace(JOB, target="amqp://b:5672 / exit")
+
+
+def test_a_broker_that_moved_is_known_by_its_cluster(tmp_path: Path) -> None:
+    """Another node, or another name of the host: a job goes on there, and is told so."""
+    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint.begin(replace(JOB, cluster="rabbit@shop"))
+
+    assert checkpoint.check(replace(MOVED, cluster="rabbit@shop")) == "amqp://a:5672"
+    checkpoint.begin(replace(MOVED, cluster="rabbit@shop"))
+    assert checkpoint.check(MOVED) is None  # Today nobody says what the cluster is called.
+    assert json.loads((tmp_path / "job.json").read_text())["cluster"] == "rabbit@shop"
+
+
+@pytest.mark.parametrize(
+    ("job", "differing"),
+    [
+        (replace(MOVED, cluster="rabbit@eu"), "target, cluster"),
+        (replace(JOB, cluster="rabbit@eu"), "cluster"),
+        (MOVED, "target"),
+        (replace(MOVED, target="amqp://b:5672 other exit", cluster="rabbit@shop"), "target"),
+    ],
+)
+def test_another_broker_is_another_job(tmp_path: Path, job: BackfillJob, differing: str) -> None:
+    """Be it behind the same address; where it is the same all the same, somebody has to say so."""
+    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint.begin(replace(JOB, cluster="rabbit@shop"))
+
+    with pytest.raises(DelayctlError, match=f"belongs to a job with another {differing}\n") as error:
+        checkpoint.check(job)
+
+    assert error.value.fix == (
+        "give this job a folder of its own (--checkpoint), or the options that the other was begun with"
+        "; where only the broker has moved, correct that in job.json"
+    )
+
+
+def test_another_spelling_of_the_place_is_the_same_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier release wrote it down as it was given."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps({**JOB.description(), "source": "parquet:./orders/"}))
+    job = replace(JOB, origin=Origin("parquet", "orders", known_as=f"{tmp_path}/orders"))
+
+    Checkpoint(str(tmp_path)).check(job)
+
+    assert json.loads((tmp_path / "job.json").read_text()) == {
+        **JOB.description(),
+        "source": f"parquet:{tmp_path}/orders",
+    }
+
+
 def test_a_key_and_a_column_of_that_name_are_two_jobs(tmp_path: Path) -> None:
     """An earlier release wrote both down alike; its folders are known again."""
     by_column = replace(JOB, routing_key=None, routing_key_column="key")
