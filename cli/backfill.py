@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Examples:
   delayctl backfill --source parquet:orders/ --key order_id --due-column pay_by --routing-key order.created --dry-run
   delayctl backfill --source parquet:orders/ --key order_id --due-column pay_by --routing-key order.created --rate 5000/s --yes
-  delayctl backfill --source csv:reminders.csv --key customer,day --due-column 'to_timestamp(day)' \\
+  delayctl backfill --source csv:reminders.csv --key customer,day --due-column 'try_to_timestamp(day)' \\
       --routing-key-column "concat('reminder.', country)" --body-column text --where "country = 'de'" --beyond later
   delayctl backfill --source jdbc:postgresql://db/shop --source-option dbtable=orders --source-option user=reader …
 
@@ -60,7 +60,7 @@ confirmed is sent. What is put aside and what is confirmed is in the checkpoint 
     "keys",
     multiple=True,
     metavar="COLUMNS",
-    help="The columns that identify a row: a,b. The message id is made of them.",
+    help="The columns that identify a row: a,b. The message id is made of them; lower(a) and the like will do.",
 )
 @click.option("--id-prefix", default="", metavar="TEXT", help="In front of every message id.")
 @click.option("--due-column", metavar="COLUMN", help="When a row is due: a timestamp.")
@@ -122,12 +122,13 @@ def backfill(*, topology: str, output: str, dry_run: bool, yes: bool, allow_over
     need_spark()
     from delayctl.spark.backfill_order import backfill as carry_out  # noqa: PLC0415 (see need_spark)
     from delayctl.spark.backfill_order import forget_put_aside  # noqa: PLC0415
+    from delayctl.spark.places import shown  # noqa: PLC0415 (see need_spark)
 
     connection, spec = connection_from(options), spec_from(topology, options)
     order = order_from(host_for(connection, connection.vhost_for(spec)), spec, topology, options)
     longest = Duration(order.ways.longest_ms)
     source, broker = order.job.origin.shown, order.broker.address
-    scene = Scene(source, topology, broker, longest, options["beyond"], order.checkpoint)
+    scene = Scene(source, topology, broker, longest, options["beyond"], shown(order.checkpoint))
     bar = Bar()
 
     def agree(found: "Estimate") -> bool:

@@ -25,6 +25,11 @@ class Bar:
         """Say what is being done."""
         self._draw(f"{what} …")
 
+    def notice(self, what: str) -> None:
+        """Say it on a line that stays."""
+        self.clear()
+        click.echo(what, err=True)
+
     def progress(self, confirmed: int, total: int) -> None:
         """Draw how far it is; until the first confirmation, Spark is still sorting."""
         if confirmed == self._last[1] or self._is_stopping:

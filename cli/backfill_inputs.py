@@ -1,17 +1,16 @@
 """The options of `delayctl backfill`, and what the broker says of its levels, as the order that Spark carries out."""
 
-import hashlib
-import json
 import re
+from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delayctl.cli.backfill_checkpoint import default_checkpoint, tell_of_others
 from delayctl.cli.backfill_rooms import check_key, rooms_and_network, routes_from
 from delayctl.cli.host import Host
 from delayctl.publishers.choice import Ways
 from delayctl.topology.duration import Duration
-from delayctl.topology.errors import BadOption, DelayctlError
+from delayctl.topology.errors import BadOption, BrokerError, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import quoted
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from delayctl.spark.backfill_order import Order
 
 _RATE = re.compile(r"(\d[\d_,]*(?:\.\d+)?)(?:/(s|m|h))?")
+_COLUMNS = ("routing_key", "due", "delay", "level", "body", "headers")
+_NEVER_EMPTY = ("where", "checkpoint", *(f"{name}_column" for name in _COLUMNS))
 _SECONDS = {"s": 1, "m": 60, "h": 3600, None: 1}
 
 
@@ -37,9 +38,13 @@ def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -
 
     desired = expand(spec)
     settings = options["settings"]
-    job = job_from(options, f"{host.access.address} {host.vhost} {desired.exit}")
+    job = replace(job_from(options, f"{host.access.address} {host.vhost} {desired.exit}"), cluster=_cluster(host))
     # Whoever sets Hadoop's file system may have paths lead anywhere.
     check_source(job.origin.format, job.origin.place, is_told_elsewhere=any("hadoop" in each for each in settings))
+    checkpoint = options["checkpoint"]
+    if checkpoint is None:
+        checkpoint = default_checkpoint(job)
+        tell_of_others(job, checkpoint)
     rate, full_wait = rate_from(options["rate"]), _duration(options["full_wait"])
     rooms, live = rooms_and_network(host, desired, topology)
     if job.routing_key is not None and job.headers is None:  # Headers may have further keys.
@@ -50,7 +55,7 @@ def order_from(host: Host, spec: Spec, topology: str, options: dict[str, Any]) -
         Ways.of(desired),
         rooms=rooms,
         routes=routes_from(desired, live),
-        checkpoint=options["checkpoint"] or default_checkpoint(job),
+        checkpoint=checkpoint,
         rounding=options["rounding"],
         keeps_later=options["beyond"] == "later",
         rate=rate,
@@ -66,10 +71,18 @@ def job_from(options: dict[str, Any], target: str) -> "BackfillJob":
     """The job, checked."""
     from delayctl.spark.backfill_job import BackfillJob, check_job  # noqa: PLC0415 (see need_spark)
     from delayctl.spark.origin import origin_from  # noqa: PLC0415 (see need_spark)
+    from delayctl.spark.places import normal  # noqa: PLC0415 (see need_spark)
 
+    for name in _NEVER_EMPTY:
+        if options.get(name) is not None and not options[name].strip():
+            raise BadOption(
+                f"--{name.replace('_', '-')} is empty",
+                fix="give it a value, or leave it out; is a variable of the shell not set?",
+            )
+    origin = origin_from(options["source"], options["source_options"])
     job = BackfillJob(
-        origin_from(options["source"], options["source_options"]),
-        tuple(name.strip() for names in options["keys"] for name in names.split(",") if name.strip()),
+        replace(origin, known_as=normal(origin.format, origin.place)),
+        tuple(part for parts in options["keys"] for part in parts_of_key(parts)),
         routing_key=options["routing_key"],
         routing_key_column=options["routing_key_column"],
         due=options["due_column"],
@@ -95,15 +108,26 @@ def check_beyond(job: "BackfillJob", beyond: str) -> None:
         )
 
 
-def default_checkpoint(job: "BackfillJob") -> str:
-    """The same for the same job, so that the same command goes on where it stopped, also where an earlier release began."""
-    names = [_checkpoint_named_by(each) for each in (*job.former_descriptions(), job.description())]
-    return next((name for name in names if Path(name).exists()), names[-1])
+def _cluster(host: Host) -> str:
+    """The name of the cluster; empty where nobody says it."""
+    try:
+        return host.management.cluster_name() if host.management is not None else ""
+    except BrokerError:
+        return ""  # What is wrong is said by whoever can't do without.
 
 
-def _checkpoint_named_by(description: dict[str, Any]) -> str:
-    text = json.dumps(description, sort_keys=True)
-    return f"backfill-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+def parts_of_key(text: str) -> tuple[str, ...]:
+    """What stands between commas; those in parentheses, and in texts of SQL, part nothing."""
+    parts = [""]
+    depth, is_text = 0, False
+    for letter in text:
+        is_text ^= letter == "'"
+        depth += 0 if is_text else (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0 and not is_text:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def rate_from(text: str | None) -> float | None:

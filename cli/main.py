@@ -1,5 +1,6 @@
 """The command `delayctl`: the one place that turns errors into text and a code."""
 
+import errno
 import os
 import sys
 import traceback
@@ -13,6 +14,9 @@ from delayctl.cli.output import escape_what_is_no_text
 from delayctl.topology.errors import BadOption, DelayctlError, Partly
 
 import delayctl
+
+# A pipe without a reader, a full disk or quota, a terminal that has gone, `>&-`, a file that may grow no more.
+_OF_STDOUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
 
 
 @click.group(
@@ -64,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo(str(error), err=True)
         return _code_of(error)
     except OSError as error:
-        return _unwritable(error)
+        return _of_the_system(error)
     except Exception as error:  # The last line of defence against a traceback.
         return _unforeseen(error)
 
@@ -75,8 +79,17 @@ def _code_of(error: DelayctlError) -> int:
     return exit_codes.USAGE if isinstance(error, BadOption) else exit_codes.FAILED
 
 
+def _of_the_system(error: OSError) -> int:
+    """Mostly it is stdout that fails, which no error names; files are, and what else there is was not foreseen."""
+    if error.filename is not None:
+        where = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+        fix = "check that it is there, and your rights; DELAYCTL_TRACEBACK=1 shows where it happened"
+        click.echo(str(DelayctlError(error.strerror or type(error).__name__, where=str(where), fix=fix)), err=True)
+        return exit_codes.FAILED
+    return _unwritable(error) if error.errno in _OF_STDOUT else _unforeseen(error)
+
+
 def _unwritable(error: OSError) -> int:
-    """Only stdout is left to fail by the time an OSError gets here."""
     if not isinstance(error, BrokenPipeError):  # A reader that has gone (`| head`) wants to hear nothing more.
         click.echo(f"Error: the answer can't be written: {error.strerror}\n  fix: check where stdout leads", err=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 from delayctl.cli.inputs import read_topology_file, template_values
+from delayctl.cli.submitted import refuse_written_passwords
 from delayctl.topology.access import DEFAULT_URL, Access, Tls, access_from, credentials_from
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -154,6 +155,7 @@ class Connection:
 
 def connection_from(options: dict[str, Any]) -> Connection:
     """Take the connection options out of a command's options."""
+    refuse_written_passwords(options)
     tls = Tls(
         options.pop("ca_file"), options.pop("cert_file"), options.pop("key_file"), verify=not options.pop("insecure")
     )

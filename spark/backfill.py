@@ -14,7 +14,7 @@ from delayctl.spark.account import Account, total
 from delayctl.spark.checkpoint import Checkpoint, check_shared
 from delayctl.spark.columns import ID, REASON
 from delayctl.spark.due_order import due_order
-from delayctl.spark.folder import Folder
+from delayctl.spark.folder import Folder, FolderUnreadable
 from delayctl.spark.journal import LATER, LEDGER, REJECTS, Fenced, Journal, Place
 from delayctl.spark.outcome import Outcome
 from delayctl.spark.session import Interrupts
@@ -41,6 +41,9 @@ class Watcher(Protocol):
 
     def phase(self, what: str) -> None:
         """Something has begun that takes its time."""
+
+    def notice(self, what: str) -> None:
+        """Something is worth a sentence."""
 
     def progress(self, confirmed: int, total: int) -> None:
         """So many are confirmed of so many."""
@@ -75,6 +78,7 @@ class _Task:
     assignment: Assignment
     checkpoint: str
     run: int
+    token: str
     keeps_later: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,7 +99,7 @@ class _Task:
         folder = Folder(self.checkpoint)
         check_shared(folder, self.run)
         tables = (LEDGER, REJECTS, LATER) if self.keeps_later else (LEDGER, REJECTS)
-        return Journal(dict.fromkeys(tables, folder), place, is_fenced=True)
+        return Journal(dict.fromkeys(tables, folder), place, is_fenced=True, token=self.token)
 
 
 def unconfirmed(messages: DataFrame, ledger: DataFrame | None) -> DataFrame:
@@ -124,7 +128,7 @@ def run_backfill(
     closely as the partitions are alike. Ctrl-C lets the tasks finish what they have begun; once more, and they are killed.
     """
     share = None if assignment.rate is None else assignment.rate / partitions
-    task = _Task(replace(assignment, rate=share), checkpoint.uri, run, keeps_later)
+    task = _Task(replace(assignment, rate=share), checkpoint.uri, run, checkpoint.token, keeps_later)
     spread = messages.repartition(partitions, ID).sortWithinPartitions(due_order(messages, assignment.ways), ID)
     answering = spread.mapInArrow(task, _ANSWER, barrier=True)
     # Where an executor dies, Spark begins all tasks that run side by side anew, unless they are the last stage of a job.
@@ -153,7 +157,7 @@ def _watch(
     """Wait for the answers, unless Ctrl-C comes twice."""
     is_passed_on = False
     while not answers.are_there and interrupts.count < _KILLED_AT:
-        with suppress(OSError):  # A look that fails changes nothing, and the next comes soon.
+        with suppress(FolderUnreadable):  # A look that fails changes nothing, and the next comes soon.
             if interrupts.count and not is_passed_on:
                 checkpoint.stop(run)
                 is_passed_on = True

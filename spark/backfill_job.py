@@ -7,7 +7,7 @@ from typing import Any
 from delayctl.publishers.choice import Ways
 from delayctl.spark.columns import BODY, DELAY, DUE, HEADERS, ID, KEY, LEVEL, REASON, Columns, check_columns
 from delayctl.spark.due_order import due_order
-from delayctl.spark.identity import check_key, id_column
+from delayctl.spark.identity import as_text, check_key, check_key_type, id_of_texts
 from delayctl.spark.origin import Origin
 from delayctl.topology.errors import BadOption
 from pyspark.sql import Column, DataFrame, Window
@@ -33,13 +33,14 @@ class BackfillJob:
     where: str | None = None
     id_prefix: str = ""
     target: str = ""  # Broker, virtual host and exit.
+    cluster: str = ""  # What the broker calls itself, at whatever address; empty where it does not say.
 
     def description(self) -> dict[str, Any]:
         """All that makes it this job and no other, without secrets."""
         return {
             "target": self.target,
-            "source": self.origin.shown,
-            "source_options": self.origin.shown_options,
+            "source": self.origin.written,
+            "source_options": self.origin.written_options,
             "key": list(self.key),
             "id_prefix": self.id_prefix,
             "routing_key": self.routing_key,
@@ -54,13 +55,14 @@ class BackfillJob:
 
     def former_descriptions(self) -> tuple[dict[str, Any], ...]:
         """The same as earlier releases wrote it down: to recognise it, and not to be written any more."""
+        as_written = {**self.description(), "source": self.origin.shown, "source_options": self.origin.shown_options}
         known = self.description()
         column = known.pop("routing_key_column")
         known["routing_key"] = self.routing_key or column
-        return tuple(
-            {**known, "source": source, "source_options": options}
-            for source, options in (*self.origin.formerly_shown, (self.origin.shown, self.origin.shown_options))
+        *former, last = (
+            {**known, "source": source, "source_options": options} for source, options in self.origin.formerly_shown
         )
+        return *former, as_written, last
 
 
 def check_job(job: BackfillJob) -> None:
@@ -84,11 +86,9 @@ def outline(job: BackfillJob) -> BackfillJob:
 def messages_of(rows: DataFrame, job: BackfillJob) -> tuple[DataFrame, Columns]:
     """The rows as messages, one column for each part, and which columns these are."""
     chosen = rows.where(job.where) if job.where else rows
-    types = types_of(rows)
-    for name in job.key:
-        check_key(name, types.get(name))
+    texts = [as_text(key_part(part), kind) for part, kind in zip(job.key, key_types(rows, job), strict=True)]
     parts: dict[str, Column] = {
-        ID: id_column(job.key, types, job.id_prefix),
+        ID: id_of_texts(texts, job.id_prefix),
         KEY: f.lit(job.routing_key) if job.routing_key is not None else f.expr(job.routing_key_column or ""),
         BODY: f.expr(job.body) if job.body else f.to_json(f.struct(*map(_column, rows.columns))),
     }
@@ -120,6 +120,26 @@ def first_of_each_key(messages: DataFrame, ways: Ways) -> DataFrame:
 def types_of(rows: DataFrame) -> Mapping[str, str]:
     """The columns and their types, as Spark writes them."""
     return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+
+
+def key_types(rows: DataFrame, job: BackfillJob) -> list[str]:
+    """The types of the parts of the key, all of which can be one."""
+    types = types_of(rows)
+    return [_key_type(rows, part, types) for part in job.key]
+
+
+def key_part(part: str) -> Column:
+    """A part of the key: a column by its name, or an expression, which has parentheses."""
+    return f.expr(part) if "(" in part else _column(part)
+
+
+def _key_type(rows: DataFrame, part: str, types: Mapping[str, str]) -> str:
+    if "(" not in part:
+        check_key(part, types)
+        return types[part]
+    (type_name,) = types_of(rows.select(key_part(part))).values()
+    check_key_type(part, type_name)
+    return type_name
 
 
 def _due(rows: DataFrame, expression: str) -> Column:

@@ -10,7 +10,7 @@ from delayctl.spark.backfill import Watcher, run_backfill, unconfirmed
 from delayctl.spark.backfill_job import BackfillJob, first_of_each_key, messages_of, outline
 from delayctl.spark.backfill_plan import any_weighs, look_ahead
 from delayctl.spark.checkpoint import Checkpoint
-from delayctl.spark.columns import Columns
+from delayctl.spark.columns import HEADERS, Columns
 from delayctl.spark.estimate import Estimate, Room
 from delayctl.spark.folder import Folder
 from delayctl.spark.journal import LATER, REJECTS
@@ -24,6 +24,9 @@ from delayctl.topology.access import Access
 from delayctl.topology.errors import BadOption
 from delayctl.topology.wording import plural
 from pyspark.sql import DataFrame, SparkSession
+
+# True of every row, which Spark does not know: so a header that can't be made ends the look, and not the run behind it.
+_IS_MAP = f"coalesce(size({HEADERS}), 0) >= -1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +52,24 @@ class Order:
 def backfill(order: Order, *, agree: Callable[[Estimate], bool], watcher: Watcher) -> tuple[Estimate, Outcome | None]:
     """Look ahead, and send the rows if `agree` says so."""
     checkpoint = Checkpoint(order.checkpoint)
-    checkpoint.check(order.job)
+    if before := checkpoint.check(order.job):
+        watcher.notice(
+            f"The checkpoint knows this broker at {before}; it is at {order.broker.address} now, by its cluster name."
+        )
     watcher.phase("Starting Spark")
     with spark_session("delayctl backfill", order.master, order.settings) as session, telling():
         partitions = _partitions(order, session)
         watcher.phase("Looking at the rows")
-        rows = read_rows_from(session, order.job.origin)
+        rows = read_rows_from(session, order.job.origin, order.job.key)
         messages, columns = messages_of(rows, order.job)
+        kinds = checkpoint.check_key(order.job, rows, checkpoint.ledger(session))
         found = _look_ahead(rows, order, checkpoint, session)
         if not agree(found):
             return found, None
         watcher.phase("Sorting the rows")
         interrupts = Interrupts()
         hear(interrupts)  # From here on something is begun that has to be brought to an end, and told.
-        run = checkpoint.begin(order.job)
+        run = checkpoint.begin(order.job, kinds)
         # Only now is the ledger read: a run that went on meanwhile writes no more.
         remaining = unconfirmed(first_of_each_key(messages, order.ways), checkpoint.ledger(session))
         return found, run_backfill(
@@ -88,6 +95,8 @@ def forget_put_aside(place: str) -> None:
 
 def _look_ahead(rows: DataFrame, order: Order, checkpoint: Checkpoint, session: SparkSession) -> Estimate:
     outlines, _ = messages_of(rows, order.job if any_weighs(order.rooms) else outline(order.job))
+    if order.job.headers is not None:
+        outlines = outlines.where(_IS_MAP)
     return look_ahead(
         unconfirmed(first_of_each_key(outlines, order.ways), checkpoint.ledger(session)),
         checkpoint.confirmed(),

@@ -16,6 +16,11 @@ OURS = (BODY, KEY, *WAITS, ID, HEADERS, EXCHANGE, REASON)
 
 _INTERVAL = "interval day to second"
 _IS_SPAN = re.compile("interval (day|hour|minute|second)( to (hour|minute|second))?")  # Months have no length.
+_VARIANT = "variant"
+_MONTHS = r"interval(?: year| month)?(?: to month)?"
+# Types, however deep inside others; what a colon follows is the name of a field.
+_NO_JSON = re.compile(rf"(?:^|[:<,])({_VARIANT}|{_MONTHS})(?=[,>]|$)")
+_NO_HEADER = re.compile(rf"(?:^|[:<,])({_VARIANT}|date|time\(\d\)|interval[a-z ]*)(?=[,>]|$)")
 _TYPES: Mapping[str, tuple[str, ...]] = {
     BODY: ("string", "binary"),
     KEY: ("string",),
@@ -58,32 +63,19 @@ def check_columns(
     level: str | None = None,
 ) -> Columns:
     """Hold the columns that are there (name to type, as Spark writes them) against what a message needs."""
-    present = frozenset(types) & frozenset(OURS)
+    ours = frozenset(OURS) - {BODY} if payload == "json" else frozenset(OURS)
+    present = frozenset(types) & ours
     for name in sorted(present):
         _check_type(name, types[name])
     for name in key:
-        check_key(name, types.get(name))
+        check_key(name, types)
     _check_waits(present, delay, level)
-    if KEY not in present and routing_key is None:
-        raise _missing(KEY, types, "add it, or give one for all: option routing_key")
-    if ID not in present and not key and not random_ids:
-        raise _missing(
-            ID, types, "name the columns that identify a row (option key), or give each attempt new ids: ids=random"
-        )
-    others = tuple(name for name in types if name not in present)
-    if payload == "json":
-        return Columns(
-            present - {BODY}, key, id_prefix, others + ((BODY,) if BODY in present else ()), routing_key, delay, level
-        )
-    if BODY not in present:
-        raise _missing(BODY, types, "name the body column so, or send all columns: option payload=json")
-    for name in others:
-        if name not in key:
-            raise BadOption(
-                f"nobody knows the column {quoted(name)}{did_you_mean(name, OURS)}",
-                fix="drop it, rename it, or send all columns: option payload=json",
-            )
-    return Columns(present, key, id_prefix, (), routing_key, delay, level)
+    _check_routing_key(present, types, routing_key)
+    _check_ids(present, types, key, id_prefix, random_ids=random_ids)
+    json = _json_columns(types, present) if payload == "json" else ()
+    if payload != "json":
+        _check_body(present, types, key)
+    return Columns(present, key, id_prefix, json, routing_key, delay, level)
 
 
 def _check_type(name: str, type_name: str) -> None:
@@ -95,6 +87,70 @@ def _check_type(name: str, type_name: str) -> None:
             f"the column {name} is of type {type_name}, not {wanted}",
             fix=_FIXES.get(name, f"cast it: CAST({name} AS {wanted})"),
         )
+    if is_map:
+        _check_headers(type_name)
+
+
+def _check_headers(type_name: str) -> None:
+    """A header can be all that a row can, but for what AMQP has no sign for."""
+    if found := _NO_HEADER.search(type_name):
+        raise BadOption(
+            f"the column headers is of type {type_name}, and a header can't be of type {found[1]}",
+            fix="make text of it: transform_values(headers, (name, value) -> CAST(value AS string))",
+        )
+
+
+def _json_columns(types: Mapping[str, str], present: frozenset[str]) -> tuple[str, ...]:
+    """The columns that are the body, one called body last."""
+    names = sorted((name for name in types if name not in present), key=BODY.__eq__)
+    for name in names:
+        if found := _NO_JSON.search(types[name]):
+            fix = f"to_json({name})" if found[1] == _VARIANT else f"CAST({name} AS string)"
+            raise BadOption(
+                f"the column {quoted(name)} is of type {types[name]}, and a JSON body can't have {found[1]} in it",
+                fix=f"make text of it: {fix} AS {name}",
+            )
+    return tuple(names)
+
+
+def _check_body(present: frozenset[str], types: Mapping[str, str], key: tuple[str, ...]) -> None:
+    """Without payload=json there is a column body, and none that is nothing."""
+    if BODY not in present:
+        raise _missing(BODY, types, "name the body column so, or send all columns: option payload=json")
+    for name in types:
+        if name not in present and name not in key:
+            raise BadOption(
+                f"nobody knows the column {quoted(name)}{did_you_mean(name, OURS)}",
+                fix="drop it, rename it, or send all columns: option payload=json",
+            )
+
+
+def _check_routing_key(present: frozenset[str], types: Mapping[str, str], routing_key: str | None) -> None:
+    if KEY not in present and routing_key is None:
+        raise _missing(KEY, types, "add it, or give one for all: option routing_key")
+    if KEY in present and routing_key is not None:
+        raise BadOption(
+            "there is more than one of: routing_key, option routing_key",
+            fix=f"keep one of them; where some rows have none: coalesce(routing_key, '{routing_key}') AS routing_key",
+        )
+
+
+def _check_ids(
+    present: frozenset[str], types: Mapping[str, str], key: tuple[str, ...], id_prefix: str, *, random_ids: bool
+) -> None:
+    ways = ((ID, ID in present), ("option key", bool(key)), ("option ids=random", random_ids))
+    found = [way for way, is_given in ways if is_given]
+    if not found:
+        raise _missing(
+            ID, types, "name the columns that identify a row (option key), or give each attempt new ids: ids=random"
+        )
+    if len(found) > 1:
+        raise BadOption(f"there is more than one of: {', '.join(found)}", fix="keep one of them: a message has one id")
+    if id_prefix and not key:
+        raise BadOption(
+            f"option id_prefix stands in front of ids that are made of a key, and these come from {found[0]}",
+            fix="give option key, or leave id_prefix out",
+        )
 
 
 def _check_waits(present: frozenset[str], delay: str | None, level: str | None) -> None:
@@ -102,6 +158,11 @@ def _check_waits(present: frozenset[str], delay: str | None, level: str | None) 
     options = [f"option {name}" for name, value in ((DELAY, delay), (LEVEL, level)) if value is not None]
     if len(columns) + len(options) > 1:
         raise BadOption(f"there is more than one of: {', '.join([*columns, *options])}", fix="keep one of them")
+    if options and EXCHANGE in present:
+        raise BadOption(
+            f"{options[0]} is for all rows, and a row that has an exchange does not wait",
+            fix="leave one of them out, or add a column delay, due_at or level that is null where exchange is not",
+        )
     if not columns and not options and EXCHANGE not in present:
         raise BadOption(
             "nothing says how long messages wait",

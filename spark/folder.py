@@ -1,21 +1,23 @@
 """Tables as folders of small Parquet files, which tasks add to and nobody changes."""
 
+import errno
 import json
 import os
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from delayctl.spark.places import absolute, shown
 from delayctl.topology.errors import DelayctlError
 from delayctl.topology.wording import quoted
 from pyarrow import fs
 
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _TEMPORARY = "_writing-"  # Spark does not look at files that begin with an underscore.
 
 
@@ -50,9 +52,8 @@ def as_no_pattern(place: str) -> str:
     return re.sub(r"[\[\]{}*?\\]", r"\\\g<0>", place)
 
 
-def absolute(uri: str) -> str:
-    """The same folder for executors, who work elsewhere than the driver: a path from here would lead them to another."""
-    return uri if "://" in uri else str(Path(uri).absolute())
+class FolderUnreadable(DelayctlError):
+    """A folder, or a file in it, can't be read."""
 
 
 class Folder:
@@ -64,8 +65,9 @@ class Folder:
             found = fs.FileSystem.from_uri(absolute(uri))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise DelayctlError(
-                f"the folder {quoted(uri)} can't be used: {error}", fix="give a path, or a URI such as s3://bucket/path"
-            ) from error
+                f"the folder {quoted(shown(uri))} can't be used: {shown(str(error))}",
+                fix="give a path, or a URI such as s3://bucket/path",
+            ) from None  # The cause would repeat the URI, and with it what is secret in it.
         self._files: fs.FileSystem = found[0]
         self._path: str = found[1]
 
@@ -85,24 +87,32 @@ class Folder:
 
     def read_part(self, table: str, part: Part, columns: Sequence[str]) -> pa.Table:
         """Some columns of a part."""
-        with self._files.open_input_file(f"{self._path}/{table}/{part}") as file:
+        with self._reading(f"{table}/{part}"), self._files.open_input_file(f"{self._path}/{table}/{part}") as file:
             return pq.read_table(file, columns=list(columns))
 
     def delete_part(self, table: str, part: Part) -> None:
         """Remove a part."""
-        self._files.delete_file(f"{self._path}/{table}/{part}")
+        try:
+            self._files.delete_file(f"{self._path}/{table}/{part}")
+        except OSError as error:
+            raise self._trouble(f"{table}/{part}", "removed", error) from error
 
     def write_json(self, name: str, value: object) -> None:
         """Write a small file, whole or not at all."""
         self._write(name, json.dumps(value, indent=2).encode() + b"\n")
 
+    def create_json(self, name: str, value: object) -> bool:
+        """Write a small file where there is none of this name; says whether that was so."""
+        return self._write(name, json.dumps(value, indent=2).encode() + b"\n", is_new=True)
+
     def read_json(self, name: str) -> Any:
         """Read a small file; None where there is none."""
         path = f"{self._path}/{name}"
-        if self._files.get_file_info(path).type is not fs.FileType.File:
-            return None
-        with self._files.open_input_stream(path) as file:
-            return json.loads(file.read())
+        with self._reading(name):
+            if self._files.get_file_info(path).type is not fs.FileType.File:
+                return None
+            with self._files.open_input_stream(path) as file:
+                return json.loads(file.read())
 
     def names(self, table: str) -> list[str]:
         """The names of the files in a table, sorted."""
@@ -110,9 +120,26 @@ class Folder:
 
     def _names(self, table: str) -> list[str]:
         selector = fs.FileSelector(f"{self._path}/{table}", allow_not_found=True)
-        return [info.base_name for info in self._files.get_file_info(selector)]
+        with self._reading(table):
+            return [info.base_name for info in self._files.get_file_info(selector)]
 
-    def _write(self, name: str, content: bytes) -> None:
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FolderUnreadable(
+                f"{shown(self.at(name))} can't be read: {_why(error)}",
+                fix="check the folder and its rights: who goes on with it must be able to read and to write all of it",
+            ) from error
+
+    def _trouble(self, name: str, what: str, error: OSError) -> DelayctlError:
+        return DelayctlError(
+            f"{shown(self.at(name))} can't be {what}: {_why(error)}",
+            fix="check the folder, its rights and the room on the disk",
+        )
+
+    def _write(self, name: str, content: bytes, *, is_new: bool = False) -> bool:
         folder, _, base = f"{self._path}/{name}".rpartition("/")
         temporary = f"{folder}/{_TEMPORARY}{uuid.uuid4().hex}"
         try:
@@ -120,14 +147,35 @@ class Folder:
             with self._files.open_output_stream(temporary) as file:
                 file.write(content)
             self._sync(temporary)
+            if is_new:
+                return self._give_free_name(temporary, f"{folder}/{base}")
             self._files.move(temporary, f"{folder}/{base}")
         except OSError as error:
             with suppress(OSError):  # What went wrong first says more, and nobody reads a file of this name.
                 self._files.delete_file(temporary)
-            raise DelayctlError(
-                f"{self.at(name)} can't be written: {error}",
-                fix="check the folder, its rights and the room on the disk",
-            ) from error
+            raise self._trouble(name, "written", error) from error
+        return True
+
+    def _give_free_name(self, temporary: str, path: str) -> bool:
+        """Only on this machine, and where there are links, can nobody else take the name in the same moment."""
+        if isinstance(self._files, fs.LocalFileSystem):
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                self._files.delete_file(temporary)
+                return False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+            else:
+                self._files.delete_file(temporary)
+                return True
+        is_free = self._files.get_file_info(path).type is fs.FileType.NotFound
+        if is_free:
+            self._files.move(temporary, path)
+        else:
+            self._files.delete_file(temporary)
+        return is_free
 
     def _sync(self, path: str) -> None:
         """Have it on the disk before it gets its name: a machine that dies leaves no half file under it."""
@@ -137,3 +185,8 @@ class Folder:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def _why(error: OSError) -> str:
+    """What the system says, without the name of the file, which PyArrow repeats."""
+    return shown(str(error)).partition(". Detail: ")[0]

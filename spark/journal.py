@@ -8,6 +8,7 @@ from delayctl.spark.folder import Folder, Part
 from delayctl.topology.errors import DelayctlError
 
 LEDGER, REJECTS, LATER, RUNS = "ledger", "rejects", "later", "runs"
+BEGUN_BY = "token"  # In the sheet of a run: by which driver it was begun.
 _BEGUN = ".begun"
 _TIME = pa.timestamp("ms", "UTC")
 
@@ -53,6 +54,12 @@ def run_of(name: str) -> int | None:
     return int(number) if rest == "json" and number.isdecimal() else None
 
 
+def is_begun_by(token: str, run: int, folder: Folder) -> bool:
+    """Whether a run was begun by the driver with this token, and not by one that began in the same moment."""
+    sheet = folder.read_json(f"{RUNS}/{run_sheet(run)}")
+    return not isinstance(sheet, dict) or sheet.get(BEGUN_BY, token) == token
+
+
 def stop_sign(run: int) -> str:
     """The name of the file in RUNS that asks a run to come to an end."""
     return f"{run:04}.stop"
@@ -61,10 +68,13 @@ def stop_sign(run: int) -> str:
 class Journal:
     """Tables in folders; a table without a folder is not kept."""
 
-    def __init__(self, folders: dict[str, Folder], place: Place, *, is_fenced: bool = False) -> None:
+    def __init__(
+        self, folders: dict[str, Folder], place: Place, *, is_fenced: bool = False, token: str | None = None
+    ) -> None:
         self._folders = folders
         self.place = place
         self._is_fenced = is_fenced
+        self._token = token
         self._sequence = 0
         self.written: list[tuple[str, Part]] = []
 
@@ -105,6 +115,8 @@ class Journal:
         newest = max((run for name in names if (run := run_of(name))), default=0)
         if newest > self.place.run:
             raise Fenced(f"run {newest} of this job has begun, and run {self.place.run} ends here", fix="let it finish")
+        if self._token is not None and not is_begun_by(self._token, self.place.run, self._folders[LEDGER]):
+            raise Fenced(f"another run {newest} of this job has begun, and this one ends here", fix="let it finish")
         attempts = [Place(*map(int, name.removesuffix(_BEGUN).split("-"))) for name in names if name.endswith(_BEGUN)]
         if any(place[:2] == self.place[:2] and place.attempt > self.place.attempt for place in attempts):
             raise Fenced(f"partition {self.place.partition} has begun anew, elsewhere", fix="let it finish")

@@ -1,15 +1,17 @@
 """Where the rows of a backfill come from: whatever Spark reads."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from delayctl.spark.disclosure import digest, disclosed, identity, is_secret
 from delayctl.spark.former_origin import formerly_shown, formerly_shown_options
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.wording import quoted
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
+_WORD = re.compile(r"(?<=`)[^`]+(?=`)|\w+")
 _FORMAT = re.compile(r"\w+(?:\.\w+)*")
 _CSV = {"header": "true", "inferSchema": "true"}
 # Options of Spark's readers that say nothing in confidence; of all others only a digest is written down.
@@ -34,6 +36,9 @@ class Origin:
     format: str
     place: str = field(repr=False)
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    known_as: str = field(
+        default="", repr=False
+    )  # The place, the same however it is spelled; empty where it has one spelling.
 
     @property
     def shown(self) -> str:
@@ -41,9 +46,22 @@ class Origin:
         return disclosed(self._text)
 
     @property
+    def written(self) -> str:
+        """The place as it is written down: the same however it is spelled."""
+        return disclosed(self._normal)
+
+    @property
+    def written_options(self) -> dict[str, str]:
+        """The options as they are written down."""
+        return self._options_at(self._normal)
+
+    @property
     def shown_options(self) -> dict[str, str]:
         """The options that make it this source: harmless ones as they are, of others a digest; none that is a secret by its name."""
-        known, place = {name: value for name, value in self.options if not is_secret(name)}, identity(self._text)
+        return self._options_at(self._text)
+
+    def _options_at(self, text: str) -> dict[str, str]:
+        known, place = {name: value for name, value in self.options if not is_secret(name)}, identity(text)
         return {
             name: value if name.lower() in _HARMLESS else digest(identity(value), f"{place} {name.lower()}")
             for name, value in known.items()
@@ -53,11 +71,15 @@ class Origin:
     def formerly_shown(self) -> tuple[tuple[str, dict[str, str]], ...]:
         """Place and options as earlier releases wrote them down, the oldest first."""
         oldest = formerly_shown(self._text), formerly_shown_options(self.options)
-        return oldest, (identity(self._text), self.shown_options)
+        return oldest, (identity(self._text), self.shown_options), (self.shown, self.shown_options)
 
     @property
     def _text(self) -> str:
         return self.place if self.format == "jdbc" else f"{self.format}:{self.place}"
+
+    @property
+    def _normal(self) -> str:
+        return self.place if self.format == "jdbc" else f"{self.format}:{self.known_as or self.place}"
 
 
 def origin_from(text: str, assignments: Iterable[str]) -> Origin:
@@ -71,17 +93,37 @@ def origin_from(text: str, assignments: Iterable[str]) -> Origin:
     return Origin(format_, text if format_ == "jdbc" else place, tuple(_option(each) for each in assignments))
 
 
-def read_rows_from(spark: SparkSession, origin: Origin) -> DataFrame:
-    """The rows, not yet read."""
-    if origin.format == "table":
-        return spark.table(origin.place)
-    reader = spark.read.format(origin.format)
+def read_rows_from(spark: SparkSession, origin: Origin, key: Sequence[str] = ()) -> DataFrame:
+    """The rows, not yet read; what a key is made of is read from csv as the text that it is."""
     given = dict(origin.options)
+    if origin.format == "table":
+        return spark.read.options(**given).table(origin.place)
+    reader = spark.read.format(origin.format)
     if origin.format == "jdbc":
         rows = reader.options(url=origin.place, **given).load()
         _check_zone(rows)
         return rows
-    return reader.options(**({**_CSV, **given} if origin.format == "csv" else given)).load(origin.place)
+    if origin.format == "csv":
+        return _csv(reader.options(**{**_CSV, **given}), origin.place, key)
+    return reader.options(**given).load(origin.place)
+
+
+def _csv(reader: DataFrameReader, place: str, key: Sequence[str]) -> DataFrame:
+    """The rows of a csv: taken for a number, the key 007 would be 7, until a key with a letter comes to the same column."""
+    inferred = reader.load(place)
+    schema = StructType(
+        [
+            StructField(field.name, StringType()) if _is_of_key(field.name, key) else field
+            for field in inferred.schema.fields
+        ]
+    )
+    return inferred if schema == inferred.schema else reader.schema(schema).load(place)
+
+
+def _is_of_key(name: str, key: Sequence[str]) -> bool:
+    """Whether a column is a part of the key, or is named in one."""
+    words = {word.lower() for part in key if "(" in part for word in _WORD.findall(part)}
+    return name in key or name.lower() in words
 
 
 def _check_zone(rows: DataFrame) -> None:

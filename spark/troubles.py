@@ -23,6 +23,16 @@ _FIXES = _EXPRESSIONS | {
     "UNABLE_TO_INFER_SCHEMA": "check the path and the format in --source: there is no file of that format",
     "FAILED_READ_FILE": "check the file and the format in --source",
 }
+# What an expression met in a row.
+_VALUES = re.compile(
+    r"\[((?:CAST_(?:INVALID_INPUT|OVERFLOW)|CANNOT_PARSE_TIME(?:STAMP)?|INVALID_(?:ARRAY_INDEX|DATETIME_PATTERN|FRACTION_OF_SECOND)"
+    r"|(?:NULL|DUPLICATED)_MAP_KEY|(?:DIVIDE|REMAINDER)_BY_ZERO|INTERVAL_DIVIDED_BY_ZERO|(?:BINARY_|INTERVAL_)?ARITHMETIC_OVERFLOW"
+    r"|DATETIME_(?:OVERFLOW|FIELD_OUT_OF_BOUNDS)|NUMERIC_VALUE_OUT_OF_RANGE)\w*)[.\]]"
+)
+_VALUES_FIX = (
+    "correct the expression: try_to_timestamp, try_cast and the like give null, which rejects that row alone;"
+    " or leave such rows out: --where"
+)
 _SLOTS_FIX = "give fewer --partitions, or more executors; with dynamic allocation on: --conf spark.dynamicAllocation.enabled=false"
 _SLOTS = re.compile("SPARK-24819|SPARK-24942|slots")
 _MODULE_FIX = (
@@ -44,6 +54,8 @@ def told(error: Exception) -> DelayctlError:
     if ours := _ours(lines):
         return ours
     condition = (error.getCondition() or "").partition(".")[0] if isinstance(error, PySparkException) else ""
+    if met := _met_in_a_row(condition, lines):
+        return DelayctlError(f"Spark: {_without_state(met)}", fix=_VALUES_FIX)
     what = _without_state(lines[0] if condition in _FIXES else _cause(lines))
     kind = BadOption if condition in _EXPRESSIONS else DelayctlError
     return kind(f"Spark: {what}", fix=_fix(condition, what))
@@ -76,6 +88,13 @@ def _text(error: Exception) -> str:
     if isinstance(error, PySparkException):
         return (error.getMessage() or str(error)).strip().removeprefix("[None] ")
     return str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+
+
+def _met_in_a_row(condition: str, lines: list[str]) -> str | None:
+    """The line that says what value an expression could not do with; where a task met it, it stands among others."""
+    if _VALUES.match(f"[{condition}]"):
+        return lines[0]
+    return next((line[found.start() :] for line in lines if (found := _VALUES.search(line))), None)
 
 
 def _fix(condition: str, what: str) -> str:

@@ -12,9 +12,10 @@ from delayctl.publishers.clock import epoch_ms
 from delayctl.spark.account import Account, total
 from delayctl.spark.choose import Chooser
 from delayctl.spark.columns import DUE, check_columns
-from delayctl.spark.folder import Folder, absolute
+from delayctl.spark.folder import Folder
 from delayctl.spark.journal import LATER, REJECTS, Journal, Place
 from delayctl.spark.options import Options
+from delayctl.spark.places import absolute, shown
 from delayctl.spark.put_aside import Written, keep_only, remove
 from delayctl.spark.task import Assignment, Result, publish_rows
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -107,7 +108,7 @@ class Writing:
         there = {(table, part) for table in {table for table, _ in kept} for part in folders[table].parts(table)}
         if lost := sorted({table for table, part in kept if (table, part) not in there}):
             raise DelayctlError(
-                f"executors do not see the folder of the driver: {self.folders[lost[0]]}",
+                f"executors do not see the folder of the driver: {shown(self.folders[lost[0]])}",
                 fix="write the rows again, with a folder that the driver and all executors share: s3://bucket/orders, NFS, …",
             )
 

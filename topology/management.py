@@ -125,6 +125,10 @@ class Management:
         """The broker's version."""
         return str(self.get("overview")["rabbitmq_version"])
 
+    def cluster_name(self) -> str:
+        """What the broker calls itself, by whatever address it is reached."""
+        return str(self.get("cluster-name")["name"])
+
     def heard_of(self, queue: str) -> tuple[int, int]:
         """All messages of a queue, and those of them that are not ready: held, waiting, or being dead-lettered.
 

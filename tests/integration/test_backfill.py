@@ -125,6 +125,69 @@ def test_a_queue_that_stays_full_costs_nothing(backfill: Backfill) -> None:
     assert len({row["message_id"] for row in backfill.table("ledger")}) == 130
 
 
+def test_keys_of_a_csv_stay_what_they_are(backfill: Backfill) -> None:
+    """Zeros in front of them, in ids and in bodies; another file changes no id."""
+    backfill.apply(THREE)
+    due = (datetime.now(UTC) + timedelta(seconds=3000)).strftime("%Y-%m-%d %H:%M:%S")
+    source = ("--source", f"csv:{backfill.folder}/csv")
+    (backfill.folder / "csv").mkdir()
+    (backfill.folder / "csv" / "a.csv").write_text(f"order_id,pay_by\n00123,{due}\n0123,{due}\n123,{due}\n")
+    first = backfill.run(*source)
+
+    (backfill.folder / "csv" / "b.csv").write_text(f"order_id,pay_by\nA0006,{due}\n")
+    second = backfill.run(*source)
+
+    assert (first.code, second.code) == (0, 0), second.err
+    assert sorted(row["message_id"] for row in backfill.table("ledger")) == ["00123", "0123", "123", "A0006"]
+    bodies = [json.loads(message.body)["order_id"] for message in backfill.rabbit.take("delay.1h.queue")]
+    assert sorted(bodies) == ["00123", "0123", "123", "A0006"]
+
+
+def test_a_checkpoint_of_an_earlier_release_that_took_keys_for_numbers(backfill: Backfill) -> None:
+    """It is refused, and nothing is sent again."""
+    backfill.apply(THREE)
+    due = (datetime.now(UTC) + timedelta(seconds=3000)).strftime("%Y-%m-%d %H:%M:%S")
+    source = ("--source", f"csv:{backfill.folder}/a.csv")
+    (backfill.folder / "a.csv").write_text(f"order_id,pay_by\n1,{due}\n")
+    assert backfill.run(*source).code == 0
+    job = backfill.checkpoint / "job.json"
+    job.write_text(json.dumps({key: value for key, value in json.loads(job.read_text()).items() if key != "key_kinds"}))
+
+    (backfill.folder / "a.csv").write_text(f"order_id,pay_by\n001,{due}\n")
+    ran = backfill.run(*source)
+
+    assert (ran.code, waiting(backfill, "1h")) == (1, [1])
+    assert ran.err.startswith(
+        "Error: an earlier release sent the row '001' as '1', since it took keys in csv for numbers"
+    )
+
+
+def test_another_name_of_the_broker_goes_on_with_the_checkpoint(backfill: Backfill) -> None:
+    """It is known by its cluster, and said to have moved."""
+    backfill.apply(THREE)
+    backfill.write(orders(*[3000] * 5))
+    assert backfill.run().code == 0
+
+    elsewhere = backfill.rabbit.broker.url.replace("127.0.0.1", "localhost")
+    again = delayctl(*backfill.arguments("--yes"), *backfill.rabbit.options, "--url", elsewhere)
+
+    assert (again.code, waiting(backfill, "1h")) == (0, [5]), again.err
+    assert "Nothing to do: all is confirmed" in again.out
+    assert again.err.startswith("The checkpoint knows this broker at amqp://127.0.0.1:")
+
+
+def test_a_header_that_can_not_be_made_ends_the_look(backfill: Backfill) -> None:
+    """Nothing is begun, and it says how to go on."""
+    backfill.apply(THREE)
+    backfill.write(orders(3000, 3000))
+
+    ran = backfill.run("--headers-column", "map(if(order_id = 1, null, 'a'), 'x')")
+
+    assert (ran.code, backfill.checkpoint.exists()) == (1, False)
+    assert "null as map key" in ran.err
+    assert ran.err.splitlines()[1].startswith("  fix: correct the expression: try_to_timestamp, try_cast and the like")
+
+
 def test_what_is_due_beyond_the_levels_waits_for_a_later_run(backfill: Backfill) -> None:
     """It is put aside, and taken as soon as there is a level for it."""
     backfill.apply(LEVELS.format(levels="[1h]"))

@@ -34,11 +34,13 @@ def backfill(rabbit: Rabbit, tmp_path: Path) -> Backfill:
     return found
 
 
-def test_by_spark_submit(backfill: Backfill, spark_jobs: SparkJobs) -> None:
-    """The script of the examples, with the archive that delayctl makes."""
+def test_by_spark_submit(backfill: Backfill, spark_jobs: SparkJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script of the examples, with the archive that delayctl makes; passwords come by the environment."""
     script = Path(shutil.copy(EXAMPLE, backfill.folder))
+    monkeypatch.setenv("DELAYCTL_URL", backfill.rabbit.url)
+    monkeypatch.setenv("DELAYCTL_MANAGEMENT_URL", backfill.rabbit.broker.management_url)
 
-    ran = spark_jobs.run(script, *backfill.arguments("--yes"), *backfill.rabbit.options)
+    ran = spark_jobs.run(script, *backfill.arguments("--yes"))
 
     assert ran.code == 0, ran.out + ran.err
     assert f"{ROWS} rows: {ROWS} confirmed" in ran.out

@@ -10,10 +10,12 @@ import pytest
 from delayctl.cli import backfill_inputs
 from delayctl.cli.backfill import _code
 from delayctl.cli.backfill_bar import bar_text
-from delayctl.cli.backfill_inputs import default_checkpoint, job_from, rate_from
+from delayctl.cli.backfill_checkpoint import default_checkpoint, tell_of_others
+from delayctl.cli.backfill_inputs import job_from, parts_of_key, rate_from
 from delayctl.cli.backfill_views import Scene, answer_json, estimate_text, nothing_text, outcome_text, rate_text
 from delayctl.cli.views import to_json_text
 from delayctl.spark.account import Account
+from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.estimate import HOUR_MS, Estimate, LevelForecast, More, Room, Unrouted
 from delayctl.spark.outcome import Outcome
 from delayctl.topology.duration import Duration
@@ -219,6 +221,19 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a, b,", ("a", "b")),
+        ("concat(a, upper(b), ')', c),d", ("concat(a, upper(b), ')', c)", "d")),
+        (" ", ()),
+    ],
+)
+def test_a_key_has_parts_between_commas(text: str, parts: tuple[str, ...]) -> None:
+    """But for commas in an expression."""
+    assert parts_of_key(text) == parts
+
+
 def test_the_checkpoint_is_the_jobs_own() -> None:
     """The same for the same command; another for another key, condition or broker."""
     jobs = [
@@ -245,6 +260,64 @@ def test_the_checkpoint_that_an_earlier_release_named_is_found_again(
     Path(former).mkdir()
 
     assert (name != former, default_checkpoint(job)) == (True, former)
+
+
+def job_of(source: str, target: str = "amqp://a:5672 / exit") -> BackfillJob:
+    """A job that reads this place."""
+    return job_from({**OPTIONS, "source": source}, target)
+
+
+def test_another_spelling_has_the_same_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slash more is no other job: everything would be sent again."""
+    monkeypatch.chdir(tmp_path)
+    spellings = ("orders", "orders/", "./orders", f"{tmp_path}/orders", f"file:{tmp_path}/orders")
+
+    assert len({default_checkpoint(job_of(f"parquet:{place}")) for place in spellings}) == 1
+
+
+def test_a_checkpoint_that_was_begun_by_another_spelling_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier release named it by the text."""
+    monkeypatch.chdir(tmp_path)
+    Path("backfill-formerly").mkdir()
+    former = {**job_of("parquet:orders").description(), "source": "parquet:orders/"}
+    Path("backfill-formerly/job.json").write_text(json.dumps(former))
+
+    assert default_checkpoint(job_of("parquet:orders")) == "backfill-formerly"
+
+
+def test_a_new_checkpoint_beside_others_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What another name of the same broker begins anew, say; what has nothing in common is not named."""
+    monkeypatch.chdir(tmp_path)
+    jobs = {"a": job_of("parquet:orders", "amqp://localhost:5672 / exit"), "b": replace(job_of("csv:x"), key=("z",))}
+    for name, job in jobs.items():
+        Path(f"backfill-{name}").mkdir()
+        Path(f"backfill-{name}/job.json").write_text(json.dumps(job.description()))
+    Path("backfill-c").mkdir()
+    Path("backfill-c/job.json").write_text("{")
+
+    tell_of_others(job_of("parquet:orders"), "backfill-new")
+    tell_of_others(job_of("parquet:orders"), "backfill-a")
+
+    assert capsys.readouterr().err == (
+        "Note: backfill-new is a new checkpoint, beside 1 other of the same source or key: backfill-a (another target). "
+        "What is confirmed there is sent again; --checkpoint names the folder to go on with.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["where", "due_column", "headers_column", "checkpoint"])
+def test_an_option_that_is_empty_is_refused(name: str) -> None:
+    """Mostly a variable of the shell is not set, and no condition would select everything."""
+    with pytest.raises(BadOption) as error:
+        job_from({**OPTIONS, name: " "}, "")
+
+    assert str(error.value) == (
+        f"Error: --{name.replace('_', '-')} is empty\n"
+        "  fix: give it a value, or leave it out; is a variable of the shell not set?"
+    )
 
 
 def test_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,31 @@ class TestErrors:
             "  fix: this is a bug, please report it; DELAYCTL_TRACEBACK=1 shows where it happened\n",
         )
 
+    def test_a_file_that_fails_is_named(self, failing: Callable[[BaseException], Ran]) -> None:
+        """It is not stdout that fails then."""
+        assert failing(PermissionError(13, "Permission denied", "/lake/job.json")) == Ran(
+            1,
+            "",
+            "Error: Permission denied\n  at /lake/job.json\n"
+            "  fix: check that it is there, and your rights; DELAYCTL_TRACEBACK=1 shows where it happened\n",
+        )
+
+    def test_what_stdout_has_no_part_in_is_not_told_of_it(self, failing: Callable[[BaseException], Ran]) -> None:
+        """A connection, say."""
+        assert "something it did not foresee: ConnectionRefusedError" in failing(ConnectionRefusedError(111, "x")).err
+
+    def test_a_full_disk_behind_stdout_is_told(self) -> None:
+        """It is the answer that can't be written."""
+        program = "from delayctl.cli.main import run; run(['schema'])"
+        with open("/dev/full", "w") as full:
+            ran = subprocess.run(
+                [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+
+        assert ran.stderr == (
+            "Error: the answer can't be written: No space left on device\n  fix: check where stdout leads\n"
+        )
+
     def test_a_traceback_can_be_asked_for(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

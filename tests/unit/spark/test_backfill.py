@@ -12,7 +12,7 @@ from delayctl.spark.backfill import run_backfill, see_through
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.checkpoint import Checkpoint
 from delayctl.spark.columns import Columns
-from delayctl.spark.folder import Folder, Part
+from delayctl.spark.folder import Folder, FolderUnreadable, Part
 from delayctl.spark.journal import LATER, REJECTS, SCHEMAS
 from delayctl.spark.origin import Origin
 from delayctl.spark.outcome import Outcome
@@ -48,6 +48,9 @@ class Meddler:
         """Some are confirmed, or none."""
         if 0 < confirmed < total:
             self._meddle()
+
+    def notice(self, what: str) -> None:
+        """Nothing to do."""
 
     def stopping(self) -> None:
         """It was asked to stop."""
@@ -158,7 +161,7 @@ class Troubled(Checkpoint):
         """How many, if it can be read."""
         self._bad_looks -= 1
         if self._bad_looks >= 0:
-            raise OSError(5, "Input/output error")
+            raise FolderUnreadable("the ledger can't be read: Input/output error")
         return 2 if run else 0
 
     def stop(self, run: int) -> None:
@@ -188,7 +191,7 @@ def test_a_ledger_that_can_t_be_read_at_the_end_is_part_of_the_outcome(tmp_path:
     ended = seen_through(Troubled(tmp_path, bad_looks=9), Tasks(1))
 
     assert (ended.state, ended.in_ledger, sheet(tmp_path, 1)["state"]) == ("failed", 3, "failed")
-    assert ended.errors == (("OSError: [Errno 5] Input/output error", None),)
+    assert ended.errors == (("the ledger can't be read: Input/output error", None),)
 
 
 @pytest.mark.parametrize(("bad", "state"), [("stop", "failed"), ("end", "running")])

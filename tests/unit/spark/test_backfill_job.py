@@ -153,6 +153,17 @@ def test_a_text_that_is_no_time_rejects_its_row_alone(spark: SparkSession) -> No
     assert [row.reason for row in read_rows(batch, columns) if isinstance(row, Bad)] == ["due_at is null"] * 2
 
 
+def test_a_key_may_be_an_expression(spark: SparkSession) -> None:
+    """A column of type double is none by itself."""
+    table = spark.sql("SELECT 7D AS order_id, 'DE' AS country, timestamp '2026-11-16 12:00:00' AS pay_by")
+
+    messages, _ = messages_of(table, job(key=("country", "cast(order_id as bigint)", "lower(country)")))
+
+    assert values(messages, ID) == [("DE:7:de",)]
+    with pytest.raises(BadOption, match="'abs\\(order_id\\)' is of type double"):
+        messages_of(table, job(key=("abs(order_id)",)))
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [

@@ -1,6 +1,7 @@
 """The checkpoint folder of a backfill."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +46,57 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
         checkpoint.check(other)
 
     assert error.value.where == str(tmp_path)
+
+
+MOVED = replace(JOB, target="amqp://b:5672 / exit")
+
+
+def test_a_broker_that_moved_is_known_by_its_cluster(tmp_path: Path) -> None:
+    """Another node, or another name of the host: a job goes on there, and is told so."""
+    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint.begin(replace(JOB, cluster="rabbit@shop"))
+
+    assert checkpoint.check(replace(MOVED, cluster="rabbit@shop")) == "amqp://a:5672"
+    checkpoint.begin(replace(MOVED, cluster="rabbit@shop"))
+    assert checkpoint.check(MOVED) is None  # Today nobody says what the cluster is called.
+    assert json.loads((tmp_path / "job.json").read_text())["cluster"] == "rabbit@shop"
+
+
+@pytest.mark.parametrize(
+    ("job", "differing"),
+    [
+        (replace(MOVED, cluster="rabbit@eu"), "target, cluster"),
+        (replace(JOB, cluster="rabbit@eu"), "cluster"),
+        (MOVED, "target"),
+        (replace(MOVED, target="amqp://b:5672 other exit", cluster="rabbit@shop"), "target"),
+    ],
+)
+def test_another_broker_is_another_job(tmp_path: Path, job: BackfillJob, differing: str) -> None:
+    """Be it behind the same address; where it is the same all the same, somebody has to say so."""
+    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint.begin(replace(JOB, cluster="rabbit@shop"))
+
+    with pytest.raises(DelayctlError, match=f"belongs to a job with another {differing}\n") as error:
+        checkpoint.check(job)
+
+    assert error.value.fix == (
+        "give this job a folder of its own (--checkpoint), or the options that the other was begun with"
+        "; where only the broker has moved, correct that in job.json"
+    )
+
+
+def test_another_spelling_of_the_place_is_the_same_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier release wrote it down as it was given."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps({**JOB.description(), "source": "parquet:./orders/"}))
+    job = replace(JOB, origin=Origin("parquet", "orders", known_as=f"{tmp_path}/orders"))
+
+    Checkpoint(str(tmp_path)).check(job)
+
+    assert json.loads((tmp_path / "job.json").read_text()) == {
+        **JOB.description(),
+        "source": f"parquet:{tmp_path}/orders",
+    }
 
 
 def test_a_key_and_a_column_of_that_name_are_two_jobs(tmp_path: Path) -> None:
@@ -145,6 +197,39 @@ def test_runs_are_numbered(tmp_path: Path) -> None:
     assert states == ["running", "stopped"]
 
 
+def test_drivers_that_begin_in_the_same_moment_have_runs_of_their_own(tmp_path: Path) -> None:
+    """Otherwise neither would end the other, and both would send everything."""
+    drivers, runs = 8, []
+    gate = threading.Barrier(drivers)
+
+    def begin() -> None:
+        checkpoint = Checkpoint(str(tmp_path))
+        gate.wait()
+        runs.append(checkpoint.begin(JOB))
+
+    threads = [threading.Thread(target=begin) for _ in range(drivers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(runs) == list(range(1, drivers + 1))
+    assert not [path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("_")]
+
+
+def test_a_driver_that_lost_its_number_leaves_the_sheet_alone(tmp_path: Path) -> None:
+    """An object store may give it to two; the tasks of the one that has it would end by the word of the other."""
+    lost, won = Checkpoint(str(tmp_path)), Checkpoint(str(tmp_path))
+    run = lost.begin(JOB)
+    Folder(str(tmp_path)).write_json("runs/0001.json", {"state": "running", "token": won.token})
+    put_aside(tmp_path, 0)
+
+    lost.end(outcome(run))
+
+    assert json.loads((tmp_path / "runs/0001.json").read_text()) == {"state": "running", "token": won.token}
+    assert parts(tmp_path, REJECTS) == [0]
+
+
 def test_confirmed_of_one_run_and_of_all(tmp_path: Path) -> None:
     """By the names of the parts alone."""
     put_aside(tmp_path, 1, LEDGER)
@@ -180,7 +265,8 @@ def test_a_path_from_here_is_the_same_elsewhere(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
 
     assert Checkpoint("here").uri == str(tmp_path / "here")
-    assert Checkpoint(f"file://{tmp_path}/there").uri == f"file://{tmp_path}/there"
+    for there in (f"{tmp_path}/there/", f"file:{tmp_path}/there", f"file://{tmp_path}/there"):
+        assert Checkpoint(there).uri == str(tmp_path / "there")
 
 
 def test_executors_that_see_another_folder_send_nothing(tmp_path: Path) -> None:

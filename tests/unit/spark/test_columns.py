@@ -39,7 +39,7 @@ def without(*names: str, **types: str) -> dict[str, str]:
             Columns(frozenset({"body", "routing_key", "exchange"})),
         ),
         (
-            without(order="int"),
+            without(body="struct<a:int>", order="int"),
             {"payload": "json"},
             Columns(frozenset({"message_id", "routing_key", "delay"}), json=("order", "body")),
         ),
@@ -116,6 +116,53 @@ def test_what_is_taken_from_columns(types: dict[str, str], options: dict[str, An
             "  fix: cast it: CAST(headers AS map<string,string>)",
         ),
         (
+            without(headers="map<string,struct<date:string,on:date>>"),
+            {},
+            "Error: the column headers is of type map<string,struct<date:string,on:date>>, and a header can't be of type date\n"
+            "  fix: make text of it: transform_values(headers, (name, value) -> CAST(value AS string))",
+        ),
+        (
+            without("body", v="array<variant>"),
+            {"payload": "json"},
+            "Error: the column 'v' is of type array<variant>, and a JSON body can't have variant in it\n"
+            "  fix: make text of it: to_json(v) AS v",
+        ),
+        (
+            without("body", v="interval year to month"),
+            {"payload": "json"},
+            "Error: the column 'v' is of type interval year to month, and a JSON body can't have interval year to month in it\n"
+            "  fix: make text of it: CAST(v AS string) AS v",
+        ),
+        (
+            without(order="int"),
+            {"key": ("order",)},
+            "Error: there is more than one of: message_id, option key\n  fix: keep one of them: a message has one id",
+        ),
+        (
+            without("message_id", order="int"),
+            {"key": ("order",), "random_ids": True},
+            "Error: there is more than one of: option key, option ids=random\n"
+            "  fix: keep one of them: a message has one id",
+        ),
+        (
+            WHOLE,
+            {"id_prefix": "o-"},
+            "Error: option id_prefix stands in front of ids that are made of a key, and these come from message_id\n"
+            "  fix: give option key, or leave id_prefix out",
+        ),
+        (
+            WHOLE,
+            {"routing_key": "order.created"},
+            "Error: there is more than one of: routing_key, option routing_key\n"
+            "  fix: keep one of them; where some rows have none: coalesce(routing_key, 'order.created') AS routing_key",
+        ),
+        (
+            without("delay", exchange="string"),
+            {"delay": "15m"},
+            "Error: option delay is for all rows, and a row that has an exchange does not wait\n"
+            "  fix: leave one of them out, or add a column delay, due_at or level that is null where exchange is not",
+        ),
+        (
             without(routing_key="int"),
             {},
             "Error: the column routing_key is of type int, not string\n  fix: cast it: CAST(routing_key AS string)",
@@ -147,3 +194,28 @@ def test_an_interval_of_months_is_none(type_name: str) -> None:
     """Nobody knows how long a month is."""
     with pytest.raises(BadOption, match=f"the column delay is of type {type_name}, not string or "):
         check_columns(without(delay=type_name))
+
+
+@pytest.mark.parametrize(
+    "type_name",
+    [
+        "string",
+        "decimal(9,2)",
+        "timestamp_ntz",
+        "array<int>",
+        "struct<interval:int,variant:string>",
+        "map<string,boolean>",
+    ],
+)
+def test_what_a_header_and_a_json_body_can_have(type_name: str) -> None:
+    """What fields are called does not matter."""
+    types = without("body", headers=f"map<string,{type_name}>", v=type_name)
+
+    assert check_columns(types, payload="json").json == ("v",)
+
+
+def test_a_json_body_has_days_and_seconds() -> None:
+    """These have a length, and a text."""
+    types = without("body", d="date", i="interval day to second", t="time(6)", h="interval hour")
+
+    assert check_columns(types, payload="json").json == ("d", "i", "t", "h")

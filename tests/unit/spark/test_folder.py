@@ -1,13 +1,14 @@
 """Tables as folders of Parquet files: whole files or none, wherever the folder is."""
 
 import os
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from delayctl.spark.folder import Folder, Part, for_spark
-from delayctl.topology.errors import DelayctlError
+from delayctl.spark.folder import Folder, FolderUnreadable, Part, for_spark
+from delayctl.topology.errors import BadOption, DelayctlError
 
 PART = Part(3, 12, 1, 0, 2)
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -114,3 +115,69 @@ def test_a_name_says_what_is_in_the_file() -> None:
 def test_spark_calls_a_place_by_its_own_name(uri: str, expected: str) -> None:
     """S3 has two."""
     assert for_spark(uri) == expected
+
+
+def test_hadoops_way_to_write_a_path_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`file:/path` is that path, without escapes, and no folder that is called `file:` here."""
+    monkeypatch.chdir(tmp_path)
+
+    Folder(f"file:{tmp_path}/a%20b").write_json("job.json", {})
+    Folder(f"file://{tmp_path}/c%20d").write_json("job.json", {})
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a%20b", "c d"]
+
+
+@pytest.mark.parametrize(
+    ("place", "half"), [("hdfs:/lake/orders", "hdfs:"), ("s3:bucket/orders", "s3:"), ("lake:/orders", "lake:")]
+)
+def test_half_a_uri_is_no_folder_here(place: str, half: str) -> None:
+    """It is refused, with both that it may be meant for."""
+    with pytest.raises(BadOption) as caught:
+        Folder(place)
+
+    assert str(caught.value) == (
+        f"Error: the place '{place}' is neither a path nor a URI\n"
+        f"  fix: write {half}//…, or ./{half}… for a folder of that name here"
+    )
+
+
+def test_a_time_in_a_name_is_no_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be called as the hour is."""
+    monkeypatch.chdir(tmp_path)
+
+    Folder("rejects-18:30").write_json("job.json", {})
+
+    assert (tmp_path / "rejects-18:30/job.json").exists()
+
+
+@pytest.mark.parametrize("secret", ["hunter2", "hunter2/x+y", "x@hunter2"])
+def test_a_login_in_a_uri_is_not_repeated(secret: str) -> None:
+    """Neither by the error nor by what caused it."""
+    with pytest.raises(DelayctlError) as caught:
+        Folder(f"s3a://reader:{secret}@bucket/orders")
+
+    assert caught.value.what.startswith("the folder 's3a://…@bucket/orders' can't be used: ")
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_belongs_to_others_is_an_error_with_its_place(tmp_path: Path) -> None:
+    """Somebody else began the checkpoint: reading and removing say so, as writing does."""
+    folder = Folder(str(tmp_path))
+    folder.write_part("ledger", PART, ROWS, SCHEMA)
+    (tmp_path / "job.json").symlink_to(
+        "/proc/self/mem"
+    )  # Root may read what belongs to others, and nobody the start of this.
+    (tmp_path / "runs").write_text("")
+
+    with pytest.raises(FolderUnreadable) as unread:
+        folder.read_json("job.json")
+    with pytest.raises(FolderUnreadable, match=f"{tmp_path}/runs can't be read: "):
+        folder.names("runs")
+    with pytest.raises(FolderUnreadable, match=r"-5\.parquet can't be read: "):
+        folder.read_part("ledger", Part(1, 2, 3, 4, 5), ["a"])
+    with pytest.raises(DelayctlError, match=r"-5\.parquet can't be removed: "):
+        folder.delete_part("ledger", Part(1, 2, 3, 4, 5))
+
+    assert unread.value.fix == (
+        "check the folder and its rights: who goes on with it must be able to read and to write all of it"
+    )

@@ -62,19 +62,24 @@ def test_different_keys_have_different_ids(keys: list[tuple[str, str]]) -> None:
         (
             "double",
             "Error: the key column 'order' is of type double, whose values have no exact text\n"
-            "  fix: use a column of whole numbers, text or dates, or cast it",
+            "  fix: use a column of whole numbers, text or dates, or make one of it: CAST(order AS bigint), where they are whole",
+        ),
+        (
+            "interval second",
+            "Error: the key column 'order' is of type interval second, whose values have no exact text\n"
+            "  fix: use a column of whole numbers, text or dates, or make one of it: CAST(order AS string)",
         ),
         (
             "timestamp",
             "Error: the key column 'order' is of type timestamp, whose values have no exact text\n"
-            "  fix: use a column of whole numbers, text or dates, or cast it",
+            "  fix: use a column of whole numbers, text or dates, or make one of it: unix_micros(order)",
         ),
     ],
 )
 def test_what_can_be_no_key(type_name: str | None, text: str) -> None:
     """A key is a column that is there, and whose values have one text each."""
     with pytest.raises(BadOption) as caught:
-        check_key("order", type_name)
+        check_key("order", {} if type_name is None else {"order": type_name})
 
     assert str(caught.value) == text
 
@@ -84,4 +89,11 @@ def test_what_can_be_no_key(type_name: str | None, text: str) -> None:
 )
 def test_what_can_be_a_key(type_name: str) -> None:
     """Whole numbers, texts, dates, decimals, booleans and bytes identify rows."""
-    check_key("order", type_name)
+    check_key("order", {"order": type_name})
+
+
+@pytest.mark.parametrize("there", ["ORDER_ID", "order_idd"])
+def test_a_key_that_is_nearly_there_is_named(there: str) -> None:
+    """In other letters, or with a slip."""
+    with pytest.raises(BadOption, match=f"'order_id' is not there \\(did you mean '{there}'\\?\\)"):
+        check_key("order_id", {"id": "int", there: "int"})

@@ -1,6 +1,8 @@
 """What a task writes down, and how it takes over from an attempt before it."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from delayctl.spark.folder import Folder, Part
@@ -12,7 +14,7 @@ def ledger_row(message_id: str) -> dict[str, object]:
     return {"message_id": message_id, "routing_key": "k", "exchange": "e", "run": 1, "partition": 0}
 
 
-def journal(path: Path, place: Place, **options: bool) -> Journal:
+def journal(path: Path, place: Place, **options: Any) -> Journal:
     """A journal with all tables in one folder."""
     return Journal(dict.fromkeys((LEDGER, REJECTS, LATER), Folder(str(path))), place, **options)
 
@@ -72,6 +74,16 @@ def test_a_newer_run_ends_an_older_one(tmp_path: Path) -> None:
     with pytest.raises(Fenced) as caught:
         book.check_fence()
     assert str(caught.value) == "Error: run 2 of this job has begun, and run 1 ends here\n  fix: let it finish"
+
+
+@pytest.mark.parametrize(("token", "is_ended"), [("mine", False), ("theirs", True), (None, False)])
+def test_a_run_of_the_same_number_is_told_by_its_token(tmp_path: Path, token: str | None, is_ended: bool) -> None:
+    """Object stores can't keep two drivers from taking the same number; sheets of earlier releases have no token."""
+    book = journal(tmp_path, Place(1, 0, 0), is_fenced=True, token="mine")
+    Folder(str(tmp_path)).write_json(f"{RUNS}/{run_sheet(1)}", {} if token is None else {"token": token})
+
+    with pytest.raises(Fenced, match="another run 1 of this job has begun") if is_ended else nullcontext():
+        book.check_fence()
 
 
 def test_a_newer_attempt_ends_an_older_one(tmp_path: Path) -> None:

@@ -184,6 +184,27 @@ def test_of_options_that_nobody_knows_a_digest_is_shown() -> None:
     assert [each.shown_options == one.shown_options for each in again] == [True, False]
 
 
+def test_the_key_of_a_csv_is_the_text_that_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    """Taken for numbers, 007 and 7 would be one, and another file could change the ids of all; so partitions."""
+    (tmp_path / "shop=01").mkdir()
+    (tmp_path / "shop=01" / "a.csv").write_text("id,at,total\n007,2026-11-16,1\n7,2026-11-17,2\n")
+
+    rows = read_rows_from(spark, origin_from(f"csv:{tmp_path}", []), ("shop", "concat(ID, 'x')"))
+
+    assert rows.dtypes == [("id", "string"), ("at", "date"), ("total", "int"), ("shop", "string")]
+    assert [tuple(row) for row in rows.select("id", "shop").collect()] == [("007", "01"), ("7", "01")]
+
+
+def test_options_reach_the_reader_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    """`versionAsOf`, say; of a table of csv it is how fields are parted."""
+    (tmp_path / "a.csv").write_text("1;2\n")
+    spark.sql(f"CREATE TABLE parted (a string, b string) USING csv LOCATION '{tmp_path}'")
+    try:
+        assert read_rows_from(spark, origin_from("table:parted", ["sep=;"])).collect() == [("1", "2")]
+    finally:
+        spark.sql("DROP TABLE parted")
+
+
 def jvm_of(spark: SparkSession) -> Any:
     """The Java behind a session."""
     return spark._jvm

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from delayctl.spark.places import check_audit, check_source
-from delayctl.topology.errors import DelayctlError
+from delayctl.spark.places import check_audit, check_source, normal, shown
+from delayctl.topology.errors import BadOption, DelayctlError
 
 from tests.support.commands import delayctl
 
@@ -62,3 +62,56 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     check_source("parquet", str(tmp_path), is_told_elsewhere=False)
     check_source("parquet", str(tmp_path / "none"), is_told_elsewhere=True)
     check_source("table", "shop.orders", is_told_elsewhere=False)
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("orders", "{here}/orders"),
+        ("./orders/", "{here}/orders"),
+        ("{here}/x/../orders", "{here}/orders"),
+        ("file:{here}/orders/", "{here}/orders"),
+        ("file://{here}/orders", "{here}/orders"),
+        ("2026-11-16T18:30", "{here}/2026-11-16T18:30"),
+        ("s3a://lake/orders/", "s3a://lake/orders"),
+        ("hdfs:/lake/orders/", "hdfs:/lake/orders"),
+    ],
+)
+def test_the_same_files_are_known_by_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, expected: str
+) -> None:
+    """However their place is written; another name would begin another checkpoint, and send everything again."""
+    monkeypatch.chdir(tmp_path)
+
+    assert normal("parquet", place.format(here=tmp_path)) == expected.format(here=tmp_path)
+
+
+def test_a_path_that_may_lead_elsewhere_is_not_led_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver on a cluster works in another folder each time; and a table is no path."""
+    monkeypatch.setenv("SPARK_CONF_DIR", "/x")
+
+    assert [normal("parquet", place) for place in ("./orders/", "/lake/", "file:/lake/")] == [
+        "orders",
+        "/lake",
+        "/lake",
+    ]
+    assert normal("table", "./orders/") == "./orders/"
+
+
+def test_half_a_uri_is_refused_before_spark_starts() -> None:
+    """Spark would look for a file system that is called so."""
+    with pytest.raises(BadOption, match="the place 's3:bucket/x' is neither a path nor a URI"):
+        check_audit("s3:bucket/x", ())
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("s3://KEY:SEC/RET@bucket/x", "s3://…@bucket/x"),
+        ("abfs://container@account/x", "abfs://container@account/x"),
+        ("/a:b@c", "/a:b@c"),
+    ],
+)
+def test_what_may_be_shown_of_a_place(place: str, expected: str) -> None:
+    """All but a login."""
+    assert shown(place) == expected

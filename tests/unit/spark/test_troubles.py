@@ -1,7 +1,9 @@
 """What Spark complains about, in one line and with a fix."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from delayctl.spark.troubles import telling, told
 from delayctl.topology.errors import BadOption, DelayctlError
@@ -121,3 +123,40 @@ def test_whatever_java_throws_is_told(spark: SparkSession) -> None:
     assert found.value.fix == (
         "give Spark the driver of the database: --conf spark.jars.packages=org.postgresql:postgresql:42.7.4"
     )
+
+
+def untouched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task does."""
+    yield from batches
+
+
+VALUES_FIX = (
+    "correct the expression: try_to_timestamp, try_cast and the like give null, which rejects that row alone;"
+    " or leave such rows out: --where"
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "what"),
+    [
+        ("cast(concat('x', id) as int)", "The value 'x0' of the type"),
+        ("to_timestamp(concat('x', id))", "The value 'x0' of the type"),
+        ("to_timestamp(concat('x', id), 'yyyy')", "x0"),
+        ("1 / id", "Division by zero"),
+        ("map(if(id = 0, null, 'a'), 1)", "null as map key"),
+        ("cast(id + 300 as tinyint)", "cannot be cast to"),
+    ],
+)
+@pytest.mark.parametrize("is_in_barrier", [False, True])
+def test_a_value_that_an_expression_can_do_nothing_with(
+    spark: SparkSession, expression: str, what: str, is_in_barrier: bool
+) -> None:
+    """To run it again would help nobody; the job says so whether a look meets it or a task."""
+    rows = spark.range(1).selectExpr(f"to_json(struct({expression} AS x)) AS x")
+    asked = rows.mapInArrow(untouched, "x string", barrier=True) if is_in_barrier else rows
+
+    with pytest.raises(DelayctlError) as found, telling():
+        asked.collect()
+
+    assert (what in found.value.what, found.value.fix) == (True, VALUES_FIX), found.value
+    assert "[" not in found.value.what
