@@ -55,8 +55,8 @@ Exit code: 0 when nothing was lost, nothing is left untaken in a queue and nothi
     metavar="QUEUE",
     help="Count apart what lies in this queue and no consumer recorded; it is left there. May be repeated.",
 )
-@click.option("--drain", "formerly_drained", multiple=True, hidden=True)  # It took what lay there, and does so no more.
-@click.option("--yes", is_flag=True, hidden=True, expose_value=False)  # There is nothing to ask any more.
+@click.option("--drain", "formerly_drained", multiple=True, hidden=True, help="The same; once it took what lay there.")
+@click.option("--yes", is_flag=True, hidden=True, expose_value=False, help="There is nothing to ask any more.")
 @click.option(
     "--late-after", default="1s", show_default=True, metavar="DURATION", help="What comes later than this is late."
 )
