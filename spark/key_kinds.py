@@ -44,7 +44,7 @@ def check_kinds(known: Mapping[str, object], job: BackfillJob, kinds: Sequence[s
 
 def check_texts(rows: DataFrame, job: BackfillJob, ledger: DataFrame, *, where: str) -> None:
     """Make sure that no row of a csv was sent as the number that an earlier release took its key for."""
-    texts = [*map(key_part, job.key)]
+    texts = [key_part(part).cast("string") for part in job.key]
     chosen = rows.where(job.where) if job.where else rows
     asked = chosen.where(reduce(or_, (text.rlike(_READ_OTHERWISE) for text in texts))).select(
         id_of_texts(texts, job.id_prefix).alias(ID),

@@ -18,6 +18,8 @@ MADE_WITHIN = 300
 # Jobs of a test are over before it would pay to compile them a second time, to collect garbage beside them, or to verify
 # the twenty thousand classes of a Spark that pip has checked.
 FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+# One Java serves all tests of a process, each of which makes code of its own; what a compiler that is told to stop early reserves, 48m, fills.
+ROOM = "-XX:ReservedCodeCacheSize=160m"
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 # Some of all that the jobs of tests do: tables read and written, rows grouped and joined, Python on the workers, a stream.
 USED = """
@@ -58,7 +60,7 @@ def archive(java: Java, spark: Path) -> Path:
 
 def java_options(java: Java, spark: Path) -> str:
     """What every Java of Spark is told; one that has no classes, or can't use them, goes on without a word."""
-    return f"{FRUGAL} -XX:SharedArchiveFile={archive(java, spark)} {SILENT}"
+    return f"{FRUGAL} {ROOM} -XX:SharedArchiveFile={archive(java, spark)} {SILENT}"
 
 
 def keep_classes(java: Java, spark: Path) -> Path:
