@@ -11,7 +11,7 @@ from delayctl.topology.wording import quoted
 _OF_THIS_MACHINE = "file:"
 _FILES = frozenset({"avro", "csv", "delta", "json", "orc", "parquet", "text", "xml"})
 # Set by those who may have told Spark where paths without a scheme lead.
-_TOLD_ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
+TOLD_ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATTERN = re.compile(r"[*?\[{\\]")
 # What is meant for a place elsewhere, and would be a folder of that name here; a time in a name (`rejects-18:30`) is none.
@@ -54,7 +54,7 @@ def normal(format: str, place: str) -> str:
 
 def is_told_elsewhere() -> bool:
     """Whether somebody may have told Spark where paths without a scheme lead."""
-    return any(os.environ.get(name) for name in _TOLD_ELSEWHERE)
+    return any(os.environ.get(name) for name in TOLD_ELSEWHERE)
 
 
 def shown(place: str) -> str:

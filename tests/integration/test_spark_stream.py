@@ -89,7 +89,9 @@ def test_what_can_not_work_ends_the_query_before_a_row_is_sent(shop: OrderStream
     shop.add("0.json", range(5))
 
     with pytest.raises(StreamingQueryException) as caught:
-        shop.start(spark, key="order").awaitTermination(60)
+        shop.start(spark, key="customer").awaitTermination(60)
 
-    assert "Error: the key column 'order' is not there\n  fix: name a column that identifies a row" in str(caught.value)
+    assert "Error: the key column 'customer' is not there\n  fix: name a column that identifies a row" in str(
+        caught.value
+    )
     assert take_all(shop.rabbit, "target") == []

@@ -18,6 +18,7 @@ from delayctl.spark.account import Account
 from delayctl.spark.backfill_job import BackfillJob
 from delayctl.spark.estimate import HOUR_MS, Estimate, LevelForecast, More, Room, Unrouted
 from delayctl.spark.outcome import Outcome
+from delayctl.spark.places import TOLD_ELSEWHERE
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
 
@@ -260,6 +261,13 @@ def test_the_checkpoint_that_an_earlier_release_named_is_found_again(
     Path(former).mkdir()
 
     assert (name != former, default_checkpoint(job)) == (True, former)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_told_spark_where_paths_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark of an earlier test did, by the environment that it was started with."""
+    for name in TOLD_ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
 
 
 def job_of(source: str, target: str = "amqp://a:5672 / exit") -> BackfillJob:
