@@ -1,6 +1,7 @@
 """Four publishers that never rest, levels that change under them, and when each message may leave at the earliest."""
 
 import itertools
+import logging
 import random
 import threading
 from collections.abc import Iterator
@@ -77,6 +78,28 @@ class _Sent:
     confirmed_ms: int | None = None
 
 
+class Troubles(logging.Handler):
+    """Hears what publishers and consumers say of lost connections: what was on its way may come twice by that."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        self.heard.append(f"{record.name}: {record.getMessage()}")
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Until the block ends."""
+        logger = logging.getLogger("delayctl")
+        logger.addHandler(self)
+        try:
+            yield
+        finally:
+            logger.removeHandler(self)
+
+
 @dataclass
 class Load:
     """What was sent when, and from when to when which delays were in force.
@@ -88,6 +111,7 @@ class Load:
     sent: dict[str, _Sent] = field(default_factory=dict)
     arrived: list[tuple[str, int]] = field(default_factory=list)
     clock: ClockWatch = field(default_factory=ClockWatch)
+    troubles: Troubles = field(default_factory=Troubles)
     phases: list[tuple[int, tuple[Orchard, ...]]] = field(default_factory=list)  # Since when, any of these holds.
 
     def holds(self, *orchards: Orchard) -> None:
@@ -110,6 +134,8 @@ class Load:
         """Enter all that came before its time into the account, and whether the clock was set meanwhile."""
         if self.clock.steps:
             self.book.title += f" (the clock was set by {', '.join(map(str, self.clock.steps))} ms)"
+        if self.troubles.heard:
+            self.book.title += f" ({'; '.join(dict.fromkeys(self.troubles.heard))})"
         for message_id, arrived_ms in self.arrived:
             note = self.sent[message_id]
             waited_ms = arrived_ms - note.sent_ms + self.clock.gained(note.sent_ms, arrived_ms)
@@ -134,7 +160,7 @@ def under_load(rabbit: Rabbit, topology: TopologyFile, load: Load) -> Iterator[N
     consumer.handle("target", load.receive)
     listening = threading.Thread(target=consumer.run, daemon=True)
     listening.start()
-    with load.clock:
+    with load.clock, load.troubles.listening():
         with ExitStack() as stack:
             for number in range(PUBLISHERS):
                 stack.enter_context(_publishing(rabbit, topology, load, number))
