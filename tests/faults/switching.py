@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from delayctl.consumers.consumer import DelayConsumer
+from delayctl.consumers.deaths import latest_death, told_by
 from delayctl.consumers.message import Message
 from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.publisher import DelayPublisher
@@ -78,6 +79,19 @@ class _Sent:
     confirmed_ms: int | None = None
 
 
+@dataclass(frozen=True)
+class _Arrived:
+    message_id: str
+    at_ms: int
+    story: str
+
+    @classmethod
+    def now(cls, message: Message) -> "_Arrived":
+        """What tells one copy from another: where it waited, and whether the broker gave it out before."""
+        again = ", given out again" if message.redelivered else ""
+        return cls(str(message.message_id), now_ms(), f"{told_by(latest_death(message.headers))}{again}")
+
+
 class Troubles(logging.Handler):
     """Hears what publishers and consumers say of lost connections: what was on its way may come twice by that."""
 
@@ -109,7 +123,7 @@ class Load:
 
     book: Account
     sent: dict[str, _Sent] = field(default_factory=dict)
-    arrived: list[tuple[str, int]] = field(default_factory=list)
+    arrived: list["_Arrived"] = field(default_factory=list)
     clock: ClockWatch = field(default_factory=ClockWatch)
     troubles: Troubles = field(default_factory=Troubles)
     phases: list[tuple[int, tuple[Orchard, ...]]] = field(default_factory=list)  # Since when, any of these holds.
@@ -127,7 +141,7 @@ class Load:
 
     def receive(self, message: Message) -> None:
         """Note that a message came."""
-        self.arrived.append((str(message.message_id), now_ms()))
+        self.arrived.append(_Arrived.now(message))
         self.book.delivered(str(message.message_id))
 
     def judge(self) -> None:
@@ -136,11 +150,20 @@ class Load:
             self.book.title += f" (the clock was set by {', '.join(map(str, self.clock.steps))} ms)"
         if self.troubles.heard:
             self.book.title += f" ({'; '.join(dict.fromkeys(self.troubles.heard))})"
-        for message_id, arrived_ms in self.arrived:
-            note = self.sent[message_id]
-            waited_ms = arrived_ms - note.sent_ms + self.clock.gained(note.sent_ms, arrived_ms)
+        for came in self.arrived:
+            note = self.sent[came.message_id]
+            waited_ms = came.at_ms - note.sent_ms + self.clock.gained(note.sent_ms, came.at_ms)
             if (missing := self._shortest_ms(note) - waited_ms) > EARLY_MS:
                 self.book.early.append(missing)
+
+    def copies(self) -> list[str]:
+        """The story of every message that came more than once: where each copy waited, and how long after sending it came."""
+        stories: dict[str, list[str]] = {}
+        for came in self.arrived:
+            if self.book.received[came.message_id] > 1:
+                after = f"after {came.at_ms - self.sent[came.message_id].sent_ms} ms"
+                stories.setdefault(came.message_id, []).append(f"{after}, {came.story}")
+        return [f"{message_id}: {'; '.join(copies)}" for message_id, copies in stories.items()]
 
     def _shortest_ms(self, note: _Sent) -> int:
         """The shortest delay that was in force at any time between sending and confirming."""
