@@ -134,6 +134,12 @@ def _of_the_delivered(audit: "Audit") -> Iterator[Finding]:
             "fact",
             f"{total.before_due:,} came before they were due: their levels let them out before that, or they are early",
         )
+    if total.expedited:
+        yield Finding(
+            "fact",
+            f"{plural(total.expedited, 'message')} {'was' if total.expedited == 1 else 'were'} expedited: let out on purpose, "
+            "and neither early nor measured",
+        )
     if audit.sent_twice:
         yield Finding("fact", f"{plural(audit.sent_twice, 'row')} of the ledger confirm a message again")
 

@@ -19,7 +19,7 @@ from delayctl.cli.options import (
 )
 from delayctl.cli.tail import Tail
 from delayctl.consumers.recorder import Recorder, record_line
-from delayctl.publishers.contract import LEVEL
+from delayctl.publishers.contract import EXPEDITED, LEVEL
 from delayctl.topology.access import Access
 from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption
@@ -121,6 +121,7 @@ def _line(arrival: Arrival) -> str:
         level=arrival.headers.get(LEVEL),
         attempt=arrival.attempt,
         redelivered=arrival.redelivered,
+        expedited=EXPEDITED in arrival.headers,
     )
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 
 from delayctl.consumers.message import Message
-from delayctl.publishers.contract import DUE, LEVEL
+from delayctl.publishers.contract import DUE, EXPEDITED, LEVEL
 from delayctl.topology.errors import DelayctlError
 
 _INT64 = 2**63
-_NULL, _CANCELLED = "null", ',"cancelled":true'
+_NULL, _CANCELLED, _EXPEDITED = "null", ',"cancelled":true', ',"expedited":true'
 _text = json.encoder.encode_basestring_ascii  # A whole encoder per line would take longer than all the rest.
 
 
@@ -51,6 +51,7 @@ class Recorder:
                 attempt=message.attempt,
                 redelivered=message.redelivered,
                 cancelled=is_cancelled,
+                expedited=EXPEDITED in headers,
             )
         )
 
@@ -133,12 +134,17 @@ def record_line(
     attempt: int,
     redelivered: bool,
     cancelled: bool = False,
+    expedited: bool = False,
 ) -> str:
-    """A line of a record; due time and level are headers, which anybody may have written. `cancelled`: nobody handled it."""
+    """A line of a record; due time and level are headers, which anybody may have written.
+
+    `cancelled`: nobody handled it. `expedited`: it was taken out of its delay on purpose.
+    """
     return (
         f'{{"message_id":{_NULL if message_id is None else _text(message_id)},"queue":{_text(queue)},'
         f'"routing_key":{_text(routing_key)},"received_at":{received_at},'
         f'"due":{due if type(due) is int and -_INT64 <= due < _INT64 else _NULL},'
         f'"level":{_text(level) if isinstance(level, str) else _NULL},"attempt":{attempt},'
-        f'"redelivered":{"true" if redelivered else "false"}{_CANCELLED if cancelled else ""}}}'
+        f'"redelivered":{"true" if redelivered else "false"}'
+        f"{_CANCELLED if cancelled else ''}{_EXPEDITED if expedited else ''}}}"
     )

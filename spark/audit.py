@@ -53,7 +53,8 @@ class Tally:
     early: int = 0  # Came before the broker should have let it out.
     late: int = 0  # Came later than was wanted and later than was expected.
     before_due: int = 0  # Came before it was wanted, as planned or not.
-    measured: int = 0  # Delivered; nobody knows when the untaken came.
+    expedited: int = 0  # Taken out of its delay on purpose.
+    measured: int = 0  # Delivered in its time; nobody knows when the untaken came.
     after_due: Lateness = Lateness()
     after_expected: Lateness = Lateness()
 
@@ -161,7 +162,7 @@ class Audit:
 
 COUNTS = (
     "messages", "delivered", "untaken", "lost", "waiting", "duplicated", "extra_copies", "given_again", "early", "late",
-    "before_due", "measured",
+    "before_due", "expedited", "measured",
 )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def _aggregates(last_record: int | None) -> list[Column]:
         "early",
         "late",
         "before_due",
+        "expedited",
         "measured",
         "unknown",
     )
@@ -85,7 +86,7 @@ def _aggregates(last_record: int | None) -> list[Column]:
 
 def _is_in_sight() -> Column:
     """What has a place on the timeline: all but what still waits or is not ours."""
-    return F.col("is_measured") | F.col("is_lost")
+    return F.col("is_delivered") | F.col("is_lost")
 
 
 def _lying(judged: DataFrame) -> tuple[Lying, ...]:
@@ -130,7 +131,7 @@ def _timeline(judged: DataFrame, sent: Sequence[dict[str, Any]]) -> Timeline:
     start = begin - begin % width
     moments = {
         "expected": F.when(_is_in_sight(), F.col("expected")),
-        "delivered": F.when(F.col("is_measured"), F.col("received")),
+        "delivered": F.when(F.col("is_delivered"), F.col("received")),
         "lost": F.when(F.col("is_lost"), F.col("expected")),
     }
     pairs = [F.struct(F.lit(name).alias("series"), moment.alias("at")) for name, moment in moments.items()]

@@ -19,7 +19,8 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 _LEDGER_COLUMNS = ("message_id", "level", "due_at", "expected_at")
 _RECORD = (
-    "message_id string, queue string, received_at long, level string, attempt int, redelivered boolean, drained boolean"
+    "message_id string, queue string, received_at long, level string, attempt int, redelivered boolean, drained boolean, "
+    "expedited boolean"
 )
 _RECORD_COLUMNS = tuple(column.split()[0] for column in _RECORD.split(", "))
 _LINES = "*.{ndjson,jsonl,json,ndjson.gz,jsonl.gz,json.gz}"
@@ -120,7 +121,7 @@ def _of_queues(spark: SparkSession, seen: Sequence[Seen]) -> DataFrame:
         "received_at": pa.array([each.at for each in seen], pa.int64()),
         "attempt": pa.array([each.attempt for each in seen], pa.int32()),
     }
-    given = {"level": F.lit(None), "redelivered": F.lit(False), "drained": F.lit(True)}
+    given = {"level": F.lit(None), "redelivered": F.lit(False), "drained": F.lit(True), "expedited": F.lit(False)}
     found = spark.createDataFrame(pa.table(columns)).withColumns({**given, "file": F.lit(None).cast("string")})
     return _as_recorded(found)
 

@@ -39,12 +39,13 @@ def _came(deliveries: DataFrame) -> DataFrame:
         F.count("*").alias("copies"),
         F.count_if("redelivered").alias("given_again"),
         F.min("received_at").alias("received"),
+        F.bool_or(F.coalesce("expedited", F.lit(False))).alias("expedited"),
         F.bool_and(is_drained).alias("drained"),
         F.bool_or(is_drained & F.col("file").isNull()).alias(
             "lies"
         ),  # What a record says was drained is gone from there.
     )
-    first = F.min(F.struct("attempt", "copies", "given_again", "received", "drained")).alias("first")
+    first = F.min(F.struct("attempt", "copies", "given_again", "received", "drained", "expedited")).alias("first")
     queues = attempts.groupBy("message_id", "queue").agg(
         first, F.sum("copies").alias("deliveries"), F.bool_or("lies").alias("lies")
     )
@@ -55,6 +56,7 @@ def _came(deliveries: DataFrame) -> DataFrame:
         F.sum("deliveries").alias("deliveries"),
         F.sum("first.copies").alias("copies"),
         F.bool_and("first.drained").alias("drained"),
+        F.bool_or("first.expedited").alias("expedited"),
         F.collect_set(F.when(F.col("lies"), F.col("queue"))).alias("lying"),
     )
 
@@ -65,6 +67,8 @@ def _judgement(rules: Rules) -> dict[str, Column]:
     is_drained = F.coalesce("drained", F.lit(False))
     is_missing, is_there = sent & received.isNull(), sent & received.isNotNull()
     is_delivered = is_there & ~is_drained
+    # Somebody took it out of its delay on purpose: when it came says nothing.
+    is_expedited = F.coalesce("expedited", F.lit(False))
     is_over = expected + rules.grace <= rules.moment
     # A task that was killed has sent copies that are not in the ledger, and nobody knows when they were to come.
     is_known = F.col("extra") - F.col("given_again") < F.col("rows")
@@ -76,10 +80,11 @@ def _judgement(rules: Rules) -> dict[str, Column]:
         "is_waiting": is_missing & ~is_over,
         "is_unknown": ~sent & ~is_drained,  # Whatever else lies in a queue is nobody's business here.
         "is_duplicated": is_delivered & (F.col("extra") > 0),
-        "is_early": is_there & is_known & (received < expected - rules.tolerance),
+        "is_early": is_there & ~is_expedited & is_known & (received < expected - rules.tolerance),
         "is_late": is_delivered & (received > F.greatest(due, expected) + rules.late_after),
-        "is_before_due": is_there & (received < due - rules.tolerance),
-        "is_measured": is_delivered,
+        "is_expedited": is_delivered & is_expedited,
+        "is_before_due": is_there & ~is_expedited & (received < due - rules.tolerance),
+        "is_measured": is_delivered & ~is_expedited,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from delayctl.consumers.message import Message
 from delayctl.consumers.recorder import Recorder, RecordNotWritten, record_line
-from delayctl.publishers.contract import ATTEMPT, DUE, LEVEL, ORIGIN
+from delayctl.publishers.contract import ATTEMPT, DUE, EXPEDITED, LEVEL, ORIGIN
 from delayctl.publishers.frames import CONTENT_HEAD, Properties, encode_properties
 
 FACTS: dict[str, Any] = {
@@ -41,6 +41,14 @@ def test_a_delivery(tmp_path: Path) -> None:
         recorder.note(message("m-1", {DUE: FACTS["due"], LEVEL: "1m"}), FACTS["received_at"])
 
     assert lines(tmp_path) == [{"message_id": "m-1", **FACTS}]
+
+
+def test_an_expedited_message(tmp_path: Path) -> None:
+    """It says so: an audit does not call it early."""
+    with Recorder(tmp_path) as recorder:
+        recorder.note(message("m-1", {DUE: FACTS["due"], LEVEL: "1m", EXPEDITED: 5}), FACTS["received_at"])
+
+    assert lines(tmp_path) == [{"message_id": "m-1", **FACTS, "expedited": True}]
 
 
 def test_a_retry(tmp_path: Path) -> None:

@@ -201,6 +201,16 @@ CASES = {
     "confirmed twice, and early": Case(
         [sent("z"), sent("z")], [came("z", 5), came("z")], _IN | {"duplicated", "early", "before_due"}, 5 - MINUTE
     ),
+    "expedited": Case(
+        [sent("ex")], [came("ex", 5, expedited=True)], {"sent", "delivered", "expedited"}, None, {"after_due": None}
+    ),
+    "expedited, and retried in its time": Case(
+        [sent("er")],
+        [came("er", 5, expedited=True), came("er", 5_000, attempt=1)],
+        {"sent", "delivered", "expedited"},
+        None,
+        {"extra": 0, "deliveries": 2},
+    ),
     "drained": Case([sent("u")], [came("u", 20 * MINUTE, drained=True)], {"sent", "untaken"}),
     "drained too early": Case([sent("v")], [came("v", 1, drained=True)], {"sent", "untaken", "early", "before_due"}),
     "consumed and drained": Case([sent("w")], [came("w"), came("w", HOUR, queue="dlq", drained=True)], _IN, 10),

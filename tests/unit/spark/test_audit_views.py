@@ -208,6 +208,16 @@ def test_what_lies_in_a_queue_is_no_clean_end() -> None:
     assert [each.weight for each in findings(found)] == ["bad"]
 
 
+def test_what_was_expedited_is_no_trouble() -> None:
+    """It is told, and the end is clean all the same."""
+    found = replace(CLEAN, total=replace(CLEAN.total, delivered=1, expedited=1))
+
+    assert found.is_clean
+    assert findings(found) == (
+        Finding("fact", "1 message was expedited: let out on purpose, and neither early nor measured"),
+    )
+
+
 def test_one_is_not_many() -> None:
     """Sentences about one message."""
     found = findings(replace(CLEAN, total=replace(CLEAN.total, early=1, before_due=1)))
