@@ -147,7 +147,7 @@ def test_another_binding_behind_the_entrance_stops_it(rabbit: Rabbit, topology: 
 
 
 def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: TopologyFile, tmp_path: object) -> None:
-    """It says so, and the file goes on."""
+    """It says so, and names what goes on: the file, since the plan itself is stale then."""
     file = topology.write(text())
     rabbit.delayctl("apply", file, "--yes")
     topology.write(text(max_length=50))
@@ -156,9 +156,11 @@ def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: Topolo
 
     refused = rabbit.delayctl("apply", "--plan", saved, "--yes", "--wait")
     begun = rabbit.delayctl("apply", "--plan", saved, "--yes")
+    stale = rabbit.delayctl("apply", "--plan", saved, "--yes")
     ended = rabbit.delayctl("apply", file, "--yes", "--wait")
 
-    assert (refused.code, begun.code, ended.code) == (64, 3, 0)
+    assert (refused.code, begun.code, stale.code, ended.code) == (64, 3, 1, 0)
+    assert "Go on with the file that the plan was made of at any time; --wait does it all, up to 3s." in begun.out
     assert not objects(rabbit)
 
 
