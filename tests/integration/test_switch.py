@@ -164,6 +164,19 @@ def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: Topolo
     assert not objects(rabbit)
 
 
+def test_what_expired_and_finds_no_room_is_counted_once(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A queue that hands on at least once keeps what the one behind it refuses: brokers tell of it twice."""
+    full = text().replace("late: {}", "late: {arguments: {x-max-length: 1, x-overflow: reject-publish}}")
+    safe = full.replace("max_length: 100, type: classic", "profile: safe")
+    assert rabbit.apply_text(safe).code == 0
+    rabbit.publish("orders", "order.created", "taken", "refused", "refused")
+    until(lambda: rabbit.queue("delay.soon.queue").get("messages_dlx") == 2, 30)
+
+    planned = rabbit.plan_text(full)
+
+    assert "delay.soon.queue empties by itself (2 messages now, up to 1s500ms)" in planned.out
+
+
 def test_nothing_begins_while_a_policy_bends_the_way_round(rabbit: Rabbit, topology: TopologyFile) -> None:
     """What is published meanwhile would leave early; the plan says whose policy it is, and how to be rid of it."""
     file = topology.write(text(SLOW))
