@@ -41,6 +41,7 @@ class Task:
     output: str
     findings: tuple[Finding, ...] = ()
     refused: tuple[Refusal, ...] = ()  # By a plan that followed the one that was shown.
+    is_saved: bool = False  # It was made by an earlier command, and can't be carried out again.
 
     @property
     def is_text(self) -> bool:
@@ -73,8 +74,8 @@ class Task:
             if still := [refusal for refusal in self.refused if refusal in self.plan.refusals]:
                 tell(views.refusals_text(still))
             tell(views.applied_text(self.plan, outcomes))
-            if any(wait.messages for wait in self.plan.waits):
-                tell(views.left_text(self.plan, source=self.source))
+            if any(wait.messages or self.is_saved for wait in self.plan.waits):
+                tell(views.left_text(self.plan, source=self.source, is_saved=self.is_saved))
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,8 @@ def _apply_saved(connection: Connection, plan_file: str, manner: Manner) -> int:
         task = Task(made, plan_file, "", manner.output)
         task.conclude([]) if manner.output == "json" else tell("The saved plan changes nothing.")
         return exit_codes.DONE
-    return confirm_and_carry_out(host_for(connection, made.vhost), Task(made, plan_file, "", manner.output), manner)
+    task = Task(made, plan_file, "", manner.output, is_saved=True)
+    return confirm_and_carry_out(host_for(connection, made.vhost), task, manner)
 
 
 def _refuse_another_vhost(connection: Connection, planned: str) -> None:

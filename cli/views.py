@@ -75,10 +75,11 @@ def change_symbol(change: Change) -> str:
     return _SYMBOLS[type(change)][0]
 
 
-def left_text(plan: Plan, *, source: str) -> str:
-    """What an apply leaves to be done later."""
+def left_text(plan: Plan, *, source: str, is_saved: bool = False) -> str:
+    """What an apply leaves to be done later, and how to go on; a saved plan can't, as it is stale now."""
     lines = [f"  {visible(str(wait))}" for wait in plan.waits]
-    how = f"Go on with the same command at any time; --wait does it all, up to {plan.altogether}."
+    how = "Go on with the file that the plan was made of" if is_saved else "Go on with the same command"
+    how += f" at any time; --wait does it all, up to {plan.altogether}."
     return "\n".join([f"Not all of {source} is done yet:", *lines, how])
 
 

@@ -76,7 +76,7 @@ class Patience:
             if count and time.monotonic() > self._until[wait.queue] + self._grace_s:
                 raise StillHolds(
                     f"{wait.queue} still holds {plural(count, 'message')} after {wait.longest}, although nothing leads into it",
-                    fix="see who publishes straight to the queue, and whether what expires has a way out; then run it again",
+                    fix="see who publishes straight to the queue or holds its messages, and whether the queues behind it take them; then run it again",
                 )
 
 

@@ -352,7 +352,6 @@ class Management:
 
 
 def _heard_of(found: Mapping[str, Any]) -> tuple[int, int]:
-    dead_lettering = found.get("messages_dlx") or 0
-    held = (found.get("messages_unacknowledged") or 0) + (found.get("messages_delayed") or 0)
+    held = sum(found.get(f"messages_{why}") or 0 for why in ("unacknowledged", "delayed", "dlx"))
     # The sum is renewed apart from its parts, and may be behind them.
-    return max(found.get("messages") or 0, held) + dead_lettering, held + dead_lettering
+    return max(found.get("messages") or 0, held), held

@@ -81,7 +81,9 @@ def way_of(binding: Binding, live: Live) -> Way:
         case "fanout":
             return Way(binding.source)
         case "headers":
-            return Way(binding.source, arguments=binding.arguments)
+            # Clients mostly write out what holds without it.
+            looked_for = (pair for pair in binding.arguments if pair != ("x-match", "all"))
+            return Way(binding.source, arguments=tuple(looked_for))
         case "topic" | "direct":
             return Way(binding.source, binding.key)
         case _:

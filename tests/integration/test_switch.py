@@ -147,7 +147,7 @@ def test_another_binding_behind_the_entrance_stops_it(rabbit: Rabbit, topology: 
 
 
 def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: TopologyFile, tmp_path: object) -> None:
-    """It says so, and the file goes on."""
+    """It says so, and names what goes on: the file, since the plan itself is stale then."""
     file = topology.write(text())
     rabbit.delayctl("apply", file, "--yes")
     topology.write(text(max_length=50))
@@ -156,10 +156,25 @@ def test_a_saved_plan_ends_where_waiting_begins(rabbit: Rabbit, topology: Topolo
 
     refused = rabbit.delayctl("apply", "--plan", saved, "--yes", "--wait")
     begun = rabbit.delayctl("apply", "--plan", saved, "--yes")
+    stale = rabbit.delayctl("apply", "--plan", saved, "--yes")
     ended = rabbit.delayctl("apply", file, "--yes", "--wait")
 
-    assert (refused.code, begun.code, ended.code) == (64, 3, 0)
+    assert (refused.code, begun.code, stale.code, ended.code) == (64, 3, 1, 0)
+    assert "Go on with the file that the plan was made of at any time; --wait does it all, up to 3s." in begun.out
     assert not objects(rabbit)
+
+
+def test_what_expired_and_finds_no_room_is_counted_once(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """A queue that hands on at least once keeps what the one behind it refuses: brokers tell of it twice."""
+    full = text().replace("late: {}", "late: {arguments: {x-max-length: 1, x-overflow: reject-publish}}")
+    safe = full.replace("max_length: 100, type: classic", "profile: safe")
+    assert rabbit.apply_text(safe).code == 0
+    rabbit.publish("orders", "order.created", "taken", "refused", "refused")
+    until(lambda: rabbit.queue("delay.soon.queue").get("messages_dlx") == 2, 30)
+
+    planned = rabbit.plan_text(full)
+
+    assert "delay.soon.queue empties by itself (2 messages now, up to 1s500ms)" in planned.out
 
 
 def test_nothing_begins_while_a_policy_bends_the_way_round(rabbit: Rabbit, topology: TopologyFile) -> None:

@@ -9,7 +9,7 @@ from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.errors import Refused, StillHolds
 from delayctl.topology.execute import Failed, Skipped, execute
 from delayctl.topology.live import Backlog, Live
-from delayctl.topology.model import Binding, Exchange, Queue, Topology
+from delayctl.topology.model import Arguments, Binding, Exchange, Queue, Topology
 from delayctl.topology.moves import Move
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Refusal, title
@@ -36,9 +36,9 @@ def site(*routes: RouteSpec) -> Topology:
     return shop("1m 5m", exchanges=THEIRS, queues=QUEUES, routes=routes)
 
 
-def site_of(type: str) -> Topology:
+def site_of(type: str, *, headers: Arguments = KIND) -> Topology:
     """The same where their exchange is of a type that does not look at keys."""
-    route = replace(DELAYED, headers=KIND) if type == "headers" else DELAYED
+    route = replace(DELAYED, headers=headers) if type == "headers" else DELAYED
     return shop("1m 5m", exchanges=(replace(THEIRS[0], type=type),), queues=QUEUES, routes=(route,))
 
 
@@ -122,6 +122,18 @@ def test_fanout_exchanges_look_at_no_key() -> None:
     broker = MemoryBroker.holding(their_broker("fanout", theirs))
     assert apply(broker, site_of("fanout"))[-1] == "Move way site.exchange: site.queue ⇒ delay.5m.exchange"
     assert theirs not in broker.bindings
+    apply(broker, empty_topology(""))
+    assert broker.bindings == {theirs}
+
+
+@pytest.mark.parametrize(("written", "bound"), [(KIND[:1], KIND), (KIND, KIND[:1])])
+def test_a_headers_exchange_looks_for_all_where_nothing_else_is_said(written: Arguments, bound: Arguments) -> None:
+    """Whether `x-match: all` is written out makes no other way of it, and it comes back as it was."""
+    theirs = BY_HEADERS._replace(arguments=bound)
+    broker = MemoryBroker.holding(their_broker("headers", theirs))
+    desired = site_of("headers", headers=written)
+    assert apply(broker, desired)[-1] == "Move way site.exchange: site.queue ⇒ delay.5m.exchange"
+    assert queues_of(broker) == {"delay.5m.queue"}
     apply(broker, empty_topology(""))
     assert broker.bindings == {theirs}
 
