@@ -1,7 +1,7 @@
 """The command that moves parked messages back to where they belong."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -66,6 +66,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     run it again: nothing is lost, and what arrives twice carries the same message id.
     """
     to, by_origin, keep = (options.pop(name) for name in ("to", "origin", "keep_attempts"))
+    _check_names({"--queue": queue, "--to": to})
     if to is not None and by_origin:
         raise BadOption("--to and --origin exclude each other", fix="leave out one of them")
     wanted = wanted_from(*(options.pop(name) for name in ("where", "older_than", "newer_than")))
@@ -98,6 +99,13 @@ def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
         return homes.of(came, seen, now_ms) if wants(seen, now_ms) else NOT_MEANT
 
     return decide
+
+
+def _check_names(named: Mapping[str, str | None]) -> None:
+    """Refuse an empty name, which a variable of the shell that is not set leaves: it would mean another queue."""
+    for option, name in named.items():
+        if name == "":
+            raise BadOption(f"{option} is empty", fix="name a queue, or leave the option out")
 
 
 def _check_target(to: str | None, spec: Spec) -> None:
