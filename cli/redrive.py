@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import click
@@ -76,7 +77,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     host, known = host_for(connection, connection.vhost_for(spec)), Known.of(spec)
     name = queue or _only_parking_queue(known)
     network = _network(host, spec, is_needed=name == known.unrouted and to is None)
-    homes = Homes(known, network, to, by_origin, keep)
+    homes = Homes(known, network, to, by_origin, keep, _is_there_on(host, network))
     exit = known.exit if spec.has_delays else ""
     decide = decision(homes, wanted.wants)
     given_back = returning(host, name, {each.name: each.settings.type for each in expand(spec).queues}.get(name))
@@ -135,6 +136,16 @@ def _network(host: Host, spec: Spec, *, is_needed: bool) -> Network | None:
             raise
         click.echo(f"Warning: {error.what}; {_UNCHECKED}", err=True)
         return None
+
+
+def is_there_on(host: Host) -> Callable[[str], bool]:
+    """Whether the broker has a queue; each is asked for once."""
+    assert host.management is not None
+    return cache(host.management.has_queue)
+
+
+def _is_there_on(host: Host, network: Network | None) -> Callable[[str], bool]:
+    return (lambda _: True) if network is None else is_there_on(host)
 
 
 def network_of(host: Host, spec: Spec) -> Network:
