@@ -1,7 +1,8 @@
 """The command that moves parked messages back to where they belong."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import click
@@ -66,6 +67,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     run it again: nothing is lost, and what arrives twice carries the same message id.
     """
     to, by_origin, keep = (options.pop(name) for name in ("to", "origin", "keep_attempts"))
+    _check_names({"--queue": queue, "--to": to})
     if to is not None and by_origin:
         raise BadOption("--to and --origin exclude each other", fix="leave out one of them")
     wanted = wanted_from(*(options.pop(name) for name in ("where", "older_than", "newer_than")))
@@ -75,7 +77,7 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     host, known = host_for(connection, connection.vhost_for(spec)), Known.of(spec)
     name = queue or _only_parking_queue(known)
     network = _network(host, spec, is_needed=name == known.unrouted and to is None)
-    homes = Homes(known, network, to, by_origin, keep)
+    homes = Homes(known, network, to, by_origin, keep, _is_there_on(host, network))
     exit = known.exit if spec.has_delays else ""
     decide = decision(homes, wanted.wants)
     given_back = returning(host, name, {each.name: each.settings.type for each in expand(spec).queues}.get(name))
@@ -98,6 +100,13 @@ def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:
         return homes.of(came, seen, now_ms) if wants(seen, now_ms) else NOT_MEANT
 
     return decide
+
+
+def _check_names(named: Mapping[str, str | None]) -> None:
+    """Refuse an empty name, which a variable of the shell that is not set leaves: it would mean another queue."""
+    for option, name in named.items():
+        if name == "":
+            raise BadOption(f"{option} is empty", fix="name a queue, or leave the option out")
 
 
 def _check_target(to: str | None, spec: Spec) -> None:
@@ -127,6 +136,16 @@ def _network(host: Host, spec: Spec, *, is_needed: bool) -> Network | None:
             raise
         click.echo(f"Warning: {error.what}; {_UNCHECKED}", err=True)
         return None
+
+
+def is_there_on(host: Host) -> Callable[[str], bool]:
+    """Whether the broker has a queue; each is asked for once."""
+    assert host.management is not None
+    return cache(host.management.has_queue)
+
+
+def _is_there_on(host: Host, network: Network | None) -> Callable[[str], bool]:
+    return (lambda _: True) if network is None else is_there_on(host)
 
 
 def network_of(host: Host, spec: Spec) -> Network:

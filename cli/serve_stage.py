@@ -9,7 +9,7 @@ from typing import Any
 from delayctl.cli.bedside import Bedside
 from delayctl.cli.moving import Order, carry_out, result_json, result_text
 from delayctl.cli.pending_views import Found, Place
-from delayctl.cli.redrive import decision, network_of
+from delayctl.cli.redrive import decision, is_there_on, network_of
 from delayctl.cli.returning import returning
 from delayctl.cli.serve_views import (
     Seen,
@@ -147,7 +147,8 @@ class LiveStage:
         """Move messages as `delayctl redrive` does, one request after the other."""
         self._check_parking(chosen.queue)
         host, spec, known = self._bedside.host, self._bedside.spec, self._known
-        decide = decision(Homes(known, network_of(host, spec)), lambda seen, _: _is_meant(chosen, seen))
+        homes = Homes(known, network_of(host, spec), is_there=is_there_on(host))
+        decide = decision(homes, lambda seen, _: _is_meant(chosen, seen))
         exit = known.exit if spec.has_delays else ""
         if not self._acting.acquire(blocking=False):
             raise DelayctlError("messages are being moved already", fix="wait until that is done")

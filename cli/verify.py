@@ -182,7 +182,7 @@ class _Trial:
         tasks = tasks_for(probes, seen, self.effort, desired=self.desired, run=self.run, file=self.file)
         observed = self._observe(tasks, seen)
         missed = [probe for number, probe in enumerate(probes) if number in observed and observed[number].missing]
-        figures = _figures_that_tell(management, missed) if missed else seen.figures
+        figures = _figures_that_tell(management, missed, self.file) if missed else seen.figures
         judged = partial(prove, run=self.run, max_lateness=self.effort.max_lateness, figures=figures, file=self.file)
         return [judged(task, observed.get(number)) for number, task in enumerate(tasks)], seen
 
@@ -219,11 +219,11 @@ def _stopped(catcher: str, stays: Duration | None) -> DelayctlError:
     return DelayctlError(what, fix=f"leave it there: {ending}")
 
 
-def _figures_that_tell(management: Management, missed: Sequence[Probe]) -> Mapping[str, Figures]:
+def _figures_that_tell(management: Management, missed: Sequence[Probe], file: str) -> Mapping[str, Figures]:
     """How queues are doing whose canaries are missing: read until it tells why, or all figures are new."""
     until = time.monotonic() + 1.5 * INTERVAL_MS / 1000
     while True:
         figures = read_figures(management)
-        if all(why_missing(probe, figures) for probe in missed) or time.monotonic() > until:
+        if all(why_missing(probe, figures, file) for probe in missed) or time.monotonic() > until:
             return figures
         time.sleep(_LOOK_AGAIN_S)

@@ -1,6 +1,6 @@
 """Where a parked message belongs, and what it looks like when it is sent there."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from delayctl.topology.names import Names
 from delayctl.topology.routing import DEFAULT_EXCHANGE, Network
 from delayctl.topology.spec import Spec
 from delayctl.topology.way_out import NoWay, Stranded, way_out
-from delayctl.topology.wording import quoted, shorten
+from delayctl.topology.wording import did_you_mean, quoted, shorten
 
 _DEFAULT = "the default exchange"
 
@@ -79,6 +79,7 @@ class Homes:
     to: str | None = None  # A queue that all of them shall go to.
     by_origin: bool = False  # To the exchange, and with the key, that each first came by.
     keep_attempts: bool = False
+    is_there: Callable[[str], bool] = lambda _: True  # Asked of queues that the default exchange alone leads to.
 
     def of(self, came: Delivery, seen: Sighting, now_ms: int) -> Onward | Stays:
         """Say where a message goes, or why it stays."""
@@ -119,6 +120,8 @@ class Homes:
         queues = self._queues_behind(exchange, key, headers)
         if queues is not None and queue not in queues:
             return self._gone(queue, key)
+        if exchange == DEFAULT_EXCHANGE and not self.is_there(queue):
+            return self._unknown(queue)
         return Onward(exchange, key, queue, _properties(came, headers))
 
     def _queues_behind(self, exchange: str, key: str, headers: Mapping[str, Any]) -> frozenset[str] | None:
@@ -138,6 +141,10 @@ class Homes:
         if queue not in self.network.queues:
             return Stays(f"{queue} is not there", fix)
         return Stays(f"{queue} is not bound to {self.known.exit} by the key {shorten(key)}", fix)
+
+    def _unknown(self, queue: str) -> Stays:
+        guess = did_you_mean(queue, self.network.queues if self.network else ())
+        return Stays(f"there is no queue {quoted(queue)}{guess}", "name one that is there with --to, or declare it")
 
     def _to_its_origin(self, came: Delivery, seen: Sighting, now_ms: int) -> Onward | Stays:
         if not isinstance(seen.headers.get(ORIGIN), dict) and not death_at_home(seen.headers, self.known.delays):

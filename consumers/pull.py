@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from delayctl.consumers.acks import Acks
+from delayctl.consumers.back import await_back
 from delayctl.consumers.blocks import MOST_BYTES
 from delayctl.consumers.inbox import Delivery, Inbox
 from delayctl.consumers.refusal import refusal
@@ -28,7 +29,7 @@ _CLOSES = (frames.CLOSE_CONNECTION, frames.CLOSE_CHANNEL)
 _NACK = (frames.BASIC, frames.NACK)
 _REQUEUE, _ALL_OF_THEM = 2, 1
 _SILENCE_S, _SILENCES = 0.1, 50  # A queue that has messages and gives none for so long gives them to somebody else.
-_BACK_WITHIN_S, _LOOK_AGAIN_S = 2.0, 0.02
+_LOOK_AGAIN_S = 0.02
 _READ_AT_MOST = 1 << 20  # Bytes, before they are looked at: a fast broker would fill the memory.
 _LOST = (OSError, ValueError, struct.error)
 
@@ -165,9 +166,7 @@ class Pull:
             return
         with uninterrupted():  # A broker that is given the same message twice hangs up.
             self._hand_over()
-        until = time.monotonic() + _BACK_WITHIN_S
-        while self._count() < held and time.monotonic() < until:  # Some may have expired, or been taken.
-            self.rest(_LOOK_AGAIN_S)
+        await_back(held, self._count, lambda: self.rest(_LOOK_AGAIN_S), time.monotonic)
 
     def _hand_over(self) -> None:
         self._send(_nack(max(self._held), _REQUEUE | _ALL_OF_THEM))

@@ -155,22 +155,22 @@ def _doubled(observed: Observed, file: str) -> Trouble | None:
 def _missing(probe: Probe, observed: Observed, figures: Mapping[str, Figures], file: str) -> Trouble | None:
     if not observed.missing:
         return None
-    why, fix = why_missing(probe, figures) or (
+    why, fix = why_missing(probe, figures, file) or (
         "the broker does not say where they are",
         f"see what else takes messages there: delayctl status {argument(file)}",
     )
     return Trouble("missing", f"{_of(observed.missing, observed.sent)} did not come in time: {why}", fix)
 
 
-def why_missing(probe: Probe, figures: Mapping[str, Figures]) -> tuple[str, str] | None:
+def why_missing(probe: Probe, figures: Mapping[str, Figures], file: str) -> tuple[str, str] | None:
     """Say what became of canaries that did not come out, and what to do, as far as their queues tell."""
-    reasons = (_why_missing(name, figures.get(name)) for name in probe.queues)
+    reasons = (_why_missing(name, figures.get(name), file) for name in probe.queues)
     return next((reason for reason in reasons if reason), None)
 
 
-def _why_missing(queue: str, figures: Figures | None) -> tuple[str, str] | None:
+def _why_missing(queue: str, figures: Figures | None, file: str) -> tuple[str, str] | None:
     if figures is None:
-        return f"{queue} is gone, and they with it", "declare it again: delayctl apply"
+        return f"{queue} is gone, and they with it", f"declare it again: delayctl apply {argument(file)}"
     if figures.consumers:
         who = plural(figures.consumers, "consumer")
         return f"{queue} has {who}, and nobody may consume from a delay queue", "stop it, or let it read another queue"
@@ -180,7 +180,7 @@ def _why_missing(queue: str, figures: Figures | None) -> tuple[str, str] | None:
         stuck = plural(figures.dead_lettering, "message")
         return (
             f"{queue} can't get rid of {stuck} that it owes to the exit",
-            "see that the exit has a net: delayctl apply",
+            f"see what keeps them there: delayctl doctor {argument(file)}",
         )
     if figures.waiting:
         waiting = plural(figures.waiting, "message")

@@ -20,6 +20,7 @@ from delayctl.topology.verify_ways import (
     no_room,
     opened,
     own_plugin_exchanges,
+    refusing,
     route_troubles,
     way_of,
 )
@@ -127,13 +128,15 @@ class _Planner:
 
     def _hastened(self, probe: Probe, expected: tuple[Trouble, ...]) -> Task:
         """What is longer than anybody waits for; only the first message of a queue can be hastened."""
-        figures = self.seen.figures.get(probe.queues[0])
+        queue = probe.queues[0]
+        figures, full = self.seen.figures.get(queue), refusing(self.network, queue, self.seen)
         longer = f"longer than --up-to {self.effort.up_to}"
+        unsent = expected if full is None else (*expected, full)
         if probe.kind == "route" or probe.is_spread or not self.effort.hasten:
-            return Task(probe, expected=expected, note=longer)
+            return Task(probe, expected=unsent, note=longer)
         if figures is not None and figures.waiting:
             note = f"{longer}, and a canary can't pass {plural(figures.waiting, 'message')} waiting there"
-            return Task(probe, expected=expected, note=note)
+            return Task(probe, expected=unsent, note=note)
         note = f"{longer}: sent with an expiration of {Duration(HASTEN_MS)}"
         return Task(probe, Flight(probe, self.effort.count, HASTEN_MS), expected, note=note)
 

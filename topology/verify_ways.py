@@ -218,9 +218,30 @@ def no_room(network: Network, queue: str, seen: Seen, count: int, size: int) -> 
     is_full = is_near_full(limit, waiting, count)
     if not is_full and not is_near_full(found.settings.max_bytes, figures.size or 0, count * size):
         return None
-    room = f"{plural(waiting, 'message')} of {limit:,}" if is_full else f"{figures.size or 0:,} bytes"
-    what = f"{queue} is full ({room}): what comes in pushes the oldest out early, so that no canary was sent"
+    what = f"{queue} is full ({_taken(found, figures, by_length=is_full)}): what comes in pushes the oldest out early, so that no canary was sent"
     return Trouble("full", what, "raise max_length or max_bytes, or set overflow: reject-publish")
+
+
+def refusing(network: Network, queue: str, seen: Seen) -> Trouble | None:
+    """Say that a queue is full and refuses what comes, where no canary is sent that would be told so."""
+    found, figures = network.queues.get(queue), seen.figures.get(queue)
+    if found is None or figures is None or found.settings.overflow != "reject-publish":
+        return None
+    is_full = _is_reached(found.settings.max_length, figures.waiting)
+    if not is_full and not _is_reached(found.settings.max_bytes, figures.size):
+        return None
+    what = f"{queue} is full ({_taken(found, figures, by_length=is_full)}): what is published to it is refused"
+    return Trouble("refused", what, "raise max_length or max_bytes, or publish less")
+
+
+def _is_reached(limit: int | None, taken: int | None) -> bool:
+    return limit is not None and (taken or 0) >= limit
+
+
+def _taken(found: Queue, figures: Figures, *, by_length: bool) -> str:
+    if by_length:
+        return f"{plural(figures.waiting or 0, 'message')} of {found.settings.max_length:,}"
+    return f"{figures.size or 0:,} bytes"
 
 
 def _apply(file: str) -> str:

@@ -287,6 +287,16 @@ class TestBoundNoMore:
         assert (answer["moved"], why in {left["why"] for left in answer["left"]}) == (0, True)
         assert (rabbit.ready("orders.dlq"), rabbit.ready("delay.unrouted.queue")) == (5, 0)
 
+    @pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["moved", "dry run"])
+    def test_a_target_that_is_not_there(self, rabbit: Rabbit, parked: str, options: tuple[str, ...]) -> None:
+        """A slip in its name, or a queue of others that is gone: a dry run says the same."""
+        answer = redriven(rabbit, parked, "--queue", "orders.dlq", "--to", "mail.queue", *options, code=1)
+
+        why = "there is no queue 'mail.queue' (did you mean 'mails.queue'?)"
+        assert (answer["moved"], answer["failed"]) == (0, [])
+        assert [(left["why"], left["count"]) for left in answer["left"]] == [(why, 5)]
+        assert rabbit.ready("orders.dlq") == 5
+
 
 class TestOthersQueues:
     """What the broker parked, in queues that no file knows."""

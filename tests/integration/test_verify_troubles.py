@@ -302,6 +302,20 @@ def test_a_full_queue_that_refuses(rabbit: Rabbit, topology: TopologyFile, verif
     assert "a queue is full or can't keep it" in found.json["ways"][1]["troubles"][0]["what"]
 
 
+def test_a_full_queue_that_refuses_and_is_long(rabbit: Rabbit, topology: TopologyFile, verify: Verify) -> None:
+    """No canary is sent behind what waits there; it is not proved all the same, since all that comes is refused."""
+    apply(rabbit, topology, "version: 1\ndelay: {levels: {1h: {max_length: 5, overflow: reject-publish}}}\n")
+    rabbit.publish("delay.1h.exchange", "a.key", *"12345")
+    until(lambda: rabbit.queue("delay.1h.queue").get("messages_ready") == 5, 30)
+
+    found = verify("--up-to", "1s")
+
+    assert (found.code, found.troubles) == (1, {"level 1h": ["refused"]})
+    said = "delay.1h.queue is full (5 messages of 5): what is published to it is refused"
+    assert found.json["ways"][1]["troubles"][0]["what"] == said
+    assert (found.json["ways"][1]["sent"], rabbit.ready("delay.1h.queue")) == (0, 5)
+
+
 def test_pushed_out(rabbit: Rabbit, topology: TopologyFile, verify: Verify) -> None:
     """A rush behind the canaries makes them leave before their time."""
     apply(rabbit, topology, "version: 1\ndelay: {levels: {3s: {max_length: 10}}}\n")

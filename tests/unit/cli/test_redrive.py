@@ -50,3 +50,14 @@ def test_any_other_queue_is_one(tmp_path: Path, queue: str) -> None:
 
     assert code == 1
     assert "delay queue" not in said
+
+
+@pytest.mark.parametrize("option", ["--queue", "--to"])
+def test_an_empty_name_is_no_queue(tmp_path: Path, option: str) -> None:
+    """A variable of the shell that is not set leaves one; it is not the same as to leave the option out."""
+    file = tmp_path / "topology.yaml"
+    file.write_text(FILE)
+
+    ran = delayctl("redrive", str(file), option, "", *NO_BROKER)
+
+    assert (ran.code, ran.err.splitlines()[0]) == (64, f"Error: {option} is empty")

@@ -156,6 +156,17 @@ def test_what_stays(queue: str, headers: dict[str, Any], options: dict[str, Any]
     assert (found.why, bool(found.fix)) == (why, True)
 
 
+def test_a_queue_that_no_binding_leads_to_has_to_be_there() -> None:
+    """Of the default exchange nothing else says so; what the exit leads to is known by its binding."""
+    failed = parked("shared.dlq", {"delay-queue": "foreign.queue"})
+
+    assert isinstance(home(failed), Onward)
+    assert isinstance(home(parked("orders.dlq", {"delay-queue": "orders.queue"}), is_there=lambda _: False), Onward)
+    assert home(failed, is_there=lambda _: False) == Stays(
+        "there is no queue 'foreign.queue'", "name one that is there with --to, or declare it"
+    )
+
+
 def test_first_key_of_what_the_broker_parked() -> None:
     """A handler sees it as the key, and not the name of the queue."""
     found = home(parked("any.dlq", {"x-death": [died("theirs.queue")]}, key="any.dlq"))

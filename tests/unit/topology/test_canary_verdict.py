@@ -123,6 +123,13 @@ def test_why_a_canary_is_missing(figures: Figures | None, why: str) -> None:
     assert trouble.what == f"1 of 1 canary did not come in time: {why}"
 
 
+def test_what_keeps_canaries_in_an_at_least_once_queue_is_for_the_doctor() -> None:
+    """Mostly a target that refuses, which no apply mends."""
+    (trouble,) = proof(Observed(1), figures=Figures(0, dead_lettering=32)).troubles
+
+    assert trouble.fix == "see what keeps them there: delayctl doctor topology.yaml"
+
+
 def test_the_objects_tell_why_canaries_were_refused() -> None:
     """The cause says more than what the broker answered."""
     cause = Trouble("unroutable", "delay.5s.exchange leads nowhere", "delayctl apply")

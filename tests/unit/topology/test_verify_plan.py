@@ -190,6 +190,24 @@ def test_a_full_queue_is_left_alone(waiting: int, is_sent: bool) -> None:
     assert [trouble.name for trouble in task.expected] == ([] if is_sent else ["full"])
 
 
+@pytest.mark.parametrize(("waiting", "said"), [(99, []), (100, ["refused"]), (101, ["refused"])])
+@pytest.mark.parametrize("hasten", [True, False])
+def test_a_full_queue_that_refuses_is_not_proved(waiting: int, said: list[str], *, hasten: bool) -> None:
+    """No canary can pass what waits there and be refused, so that its figures speak."""
+    levels = "levels: {15m: {max_length: 100, overflow: reject-publish}}"
+    spec = read_spec(f"version: 1\ndelay: {{{levels}}}\n", {}, file="topology.yaml")
+    desired = expand(spec)
+    seen = Seen(live_of(desired), {"delay.15m.queue": Figures(waiting)})
+    _, probe = probes_of(spec, desired, run="cafe", up_to=UP_TO)
+
+    (task,) = tasks_for(
+        [probe], seen, replace(EFFORT, hasten=hasten), desired=desired, run="cafe", file="topology.yaml"
+    )
+
+    assert task.flight is None
+    assert [trouble.name for trouble in task.expected] == said
+
+
 def test_routes_are_looked_at() -> None:
     """Consumers get no canary."""
     task = task_for("orders.exchange 'order.created' to orders.queue")
