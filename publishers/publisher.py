@@ -170,10 +170,13 @@ class DelayPublisher:
         Raises NotConfirmed with those that were not, in time, and those that failed with nobody looking at their
         futures.
         """
-        self._conclude(self._answered(timeout))
+        if not self._engine.is_inherited:  # Else all that was taken is another process's to tell of.
+            self._conclude(self._answered(timeout))
 
     def close(self, timeout: float | None = 30.0) -> None:
         """Flush and disconnect; raises NotConfirmed as `flush` does, and what it names has failed then."""
+        if self._engine.is_inherited:
+            return
         unanswered = self._answered(timeout)
         self._engine.close()
         self._conclude(unanswered)
