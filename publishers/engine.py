@@ -14,6 +14,7 @@ from functools import partial
 
 from delayctl.publishers import blame, frames
 from delayctl.publishers.connection import ClosedByBroker, Connection
+from delayctl.publishers.delivery import Teller
 from delayctl.publishers.errors import PublisherClosed
 from delayctl.publishers.frames import Frame
 from delayctl.publishers.outbox import Outbox
@@ -62,7 +63,7 @@ class Engine:
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
         self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = Teller(self._run, outbox.holds, name=name)
         self._thread.start()
 
     # For any thread.

@@ -11,6 +11,8 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.parse import read_spec
 
+from testbed.wait import until
+
 TOPOLOGY = read_spec("version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n", {}, file="topology.yaml")
 
 
@@ -172,3 +174,25 @@ def test_a_part_of_the_wrong_type_is_named(broker: SimulatedBroker, given: dict[
         publisher.publish("order", **{"key": "work", **given})
 
     assert (caught.value.what, publisher.unanswered) == (f"the message can't be sent: {what}", 0)
+
+
+def test_a_callback_that_waits_for_another_message_is_told_so(broker: SimulatedBroker) -> None:
+    """Nobody would be left to hear the broker's answer: the publisher would stand still, and all who wait with it."""
+    publisher, elsewhere = broker.publisher(), broker.publisher()
+    answers: list[str] = []
+
+    def go_on(_: object) -> None:
+        answers.append(elsewhere.publish("other", key="work", delay="10s").result(10))
+        second = publisher.publish("second", key="work", delay="10s")
+        with pytest.raises(TimeoutError):
+            second.result(0)
+        with pytest.raises(DelayctlError, match="can't wait for others") as error:
+            second.result(10)
+        answers.append(error.value.fix or "")
+
+    publisher.publish("first", key="work", delay="10s").add_done_callback(go_on)
+    until(lambda: len(answers) == 2, 15, what="the end of the callback")
+    publisher.flush(10)
+
+    assert answers[1:] == ["wait in another thread, or give that message a callback too"]
+    assert sorted(each.text for each in broker.waiting("10s")) == ["first", "other", "second"]
