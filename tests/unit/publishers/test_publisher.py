@@ -1,7 +1,10 @@
 """What a publisher makes of what it is given, on the simulated broker."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,20 @@ from delayctl.topology.parse import read_spec
 
 from testbed.wait import until
 
-TOPOLOGY = read_spec("version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n", {}, file="topology.yaml")
+FILE = "version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n"
+TOPOLOGY = read_spec(FILE, {}, file="topology.yaml")
+
+# Publishes so many messages by the exchange that is named, and ends.
+PROGRAM = """
+import sys
+from delayctl.publishers import DelayPublisher
+
+url, file, count, exchange = sys.argv[1:]
+publisher = DelayPublisher(url, topology=file)
+for _ in range(int(count)):
+    publisher.publish(bytes(1000), key="order", exchange=exchange)
+sys.exit(3)
+"""
 
 
 @pytest.fixture
@@ -196,3 +212,31 @@ def test_a_callback_that_waits_for_another_message_is_told_so(broker: SimulatedB
 
     assert answers[1:] == ["wait in another thread, or give that message a callback too"]
     assert sorted(each.text for each in broker.waiting("10s")) == ["first", "other", "second"]
+
+
+def ended(broker: SimulatedBroker, folder: Path, *, count: int, exchange: str) -> tuple[int, str]:
+    """What becomes of a program that publishes and ends without a close: its exit code, and what it says."""
+    file = folder / "topology.yaml"
+    file.write_text(FILE, encoding="utf-8")
+    command = [sys.executable, "-c", PROGRAM, broker.url, str(file), str(count), exchange]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_program_that_ends_without_closing_loses_nothing(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """The thread that sends ends with the program; what it had not sent was lost without a word."""
+    assert ended(broker, tmp_path, count=2_000, exchange="delay.10s.exchange") == (3, "")
+    assert len(broker.waiting("10s")) == 2_000
+
+
+def test_a_program_that_ends_without_closing_tells_what_was_not_confirmed(
+    broker: SimulatedBroker, tmp_path: Path
+) -> None:
+    """In the log, since nobody is left to be told; its exit code stays what it was."""
+    code, said = ended(broker, tmp_path, count=2, exchange="nowhere")
+
+    assert code == 3
+    assert said.startswith(
+        "the program ended without closing its publisher: Error: 2 messages not confirmed, 2 failures; the first: "
+        "there is no exchange 'nowhere'"
+    )
