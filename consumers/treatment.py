@@ -138,6 +138,7 @@ class Treatment:
             if onward is None:
                 self._try_again(message, outcome, ticket)
                 return
+            _tell_of_level(message, outcome, onward)
             try:
                 sent = _publish(message, onward, publisher)
             except NotSendable:  # Its headers may be too long by what was noted of it.
@@ -163,6 +164,12 @@ class Treatment:
             return
         self._note(message, ticket.delivery.received_ms)
         ticket.done()
+
+
+def _tell_of_level(message: Message, outcome: Retry | Park, onward: Forward) -> None:
+    """Log that a level of the handler's own choice is none; where it is given up, no level counts."""
+    if isinstance(outcome, Retry) and outcome.level is not None and onward.level not in (None, outcome.level):
+        _LOG.error("there is no level %s: a message of %s waits in %s", outcome.level, message.queue, onward.level)
 
 
 def _publish(message: Message, onward: Forward, publisher: DelayPublisher) -> Delivery:

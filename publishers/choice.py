@@ -108,12 +108,17 @@ class Ways:
         if chosen is None and self._ladder:
             raise BeyondLadder(Duration(wait_ms), self._ladder.unit, Duration(self._ladder_ms))
         if chosen is None:
-            known = ", ".join(str(Duration(wait)) for wait in self._waits)
-            raise NoSuchDelay(
-                f"no level waits {Duration(wait_ms)}",
-                fix=f"use one of {known or 'none'}, or choose rounding: nearest, up or down",
-            )
+            raise NoSuchDelay(f"no level waits {Duration(wait_ms)}", fix=self._instead(above))
         return chosen
+
+    def _instead(self, above: int) -> str:
+        """What to do where no level fits; so many are shorter."""
+        if not self._waits:
+            return "add levels to the topology, and apply it"
+        known = ", ".join(str(Duration(wait)) for wait in self._waits)
+        if above < len(self._waits):
+            return f"use one of {known}, or choose rounding: nearest, up or down"
+        return f"use one of {known}, choose rounding: nearest or down, or add a longer level and apply it"
 
     def _climb(self, wait_ms: int, ladder: Ladder) -> Way:
         units = units_for(wait_ms, ladder.unit)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from delayctl.publishers.errors import NotPublished
+from delayctl.topology.errors import DelayctlError
 
 _FOR_WAITING: Mapping[str, Callable[[], object]] = {
     "_condition": threading.Condition,
@@ -84,6 +85,12 @@ class Delivery(Future[str]):
 
     def _wait(self, timeout: float | None) -> None:
         """Wait for the outcome; whoever waits in vain knows nothing, and speaks for no other."""
+        thread = threading.current_thread()
+        if timeout != 0 and isinstance(thread, Teller) and thread.is_to_tell(self):
+            raise DelayctlError(
+                "the callback of a message can't wait for others: it is they who would have to call it",
+                fix="wait in another thread, or give that message a callback too",
+            )
         try:
             with self._counted():
                 super().exception(timeout)
@@ -128,3 +135,12 @@ class Delivery(Future[str]):
             except NotPublished:
                 self._tell()
                 raise
+
+
+class Teller(threading.Thread):
+    """A thread that tells deliveries their outcome, and calls back whoever asked for that."""
+
+    def __init__(self, run: Callable[[], object], is_to_tell: Callable[[Delivery], bool], *, name: str) -> None:
+        """`is_to_tell` says of a delivery whether it waits for this thread."""
+        super().__init__(target=run, name=name, daemon=True)
+        self.is_to_tell = is_to_tell

@@ -1,6 +1,7 @@
 """The thread that talks to the broker: sends what is handed over, listens, and connects again when it must."""
 
 import logging
+import os
 import random
 import select
 import socket
@@ -13,6 +14,8 @@ from functools import partial
 
 from delayctl.publishers import blame, frames
 from delayctl.publishers.connection import ClosedByBroker, Connection
+from delayctl.publishers.delivery import Teller
+from delayctl.publishers.errors import PublisherClosed
 from delayctl.publishers.frames import Frame
 from delayctl.publishers.outbox import Outbox
 from delayctl.publishers.patience import Patience
@@ -59,13 +62,20 @@ class Engine:
         self.frame_max = self._connection.frame_max
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._process = os.getpid()
+        self._thread = Teller(self._run, outbox.holds, name=name)
         self._thread.start()
 
     # For any thread.
 
     def hand_over(self, entry: Entry) -> None:
         """Have a message sent; waits while too many are unanswered."""
+        if self.is_inherited:
+            raise PublisherClosed(
+                "the publisher was made before a fork: the thread that sends is in the process that made it",
+                fix="make a publisher in each process, after forking",
+                message_id=entry.message_id,
+            )
         if self._outbox.put(entry):
             self._wake()
 
@@ -75,6 +85,11 @@ class Engine:
         self._wake()
         self._thread.join(_LEAVE_WITHIN_S)
         self._outbox.fail_all(blame.left_behind)  # The thread may be still about to connect.
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether a fork has left the thread behind: nobody would send anything, and locks may be held for good."""
+        return os.getpid() != self._process
 
     @property
     def is_current_thread(self) -> bool:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
 
+from delayctl.publishers.delivery import Delivery
 from delayctl.publishers.errors import NotPublished, PublisherClosed
 from delayctl.publishers.failures import Failures
 from delayctl.publishers.window import Entry, Window, failure_of
@@ -71,10 +72,17 @@ class Outbox:
 
     def wait_until_answered(self, timeout_s: float | None) -> tuple[str, ...]:
         """Wait for an answer to all that is here now; gives the ids of those that had none in time."""
-        with self._lock:
-            entries = [*self._resolving, *self._window, *self._unsent]
+        entries = self._unanswered()
         _, late = futures.wait([entry.delivery for entry in entries], timeout_s)
         return tuple(entry.message_id for entry in entries if entry.delivery in late)
+
+    def holds(self, delivery: Delivery) -> bool:
+        """Whether this is the future of a message that is here."""
+        return any(entry.delivery is delivery for entry in self._unanswered())
+
+    def _unanswered(self) -> list[Entry]:
+        with self._lock:
+            return [*self._resolving, *self._window, *self._unsent]
 
     def unseen_failures(self) -> tuple[tuple[NotPublished, ...], int]:
         """What failed since this was last asked, as far as nobody has looked at its future; and how many more did."""

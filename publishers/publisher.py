@@ -1,6 +1,8 @@
 """DelayPublisher: messages that arrive later, each with a future that tells what became of it."""
 
+import atexit
 import itertools
+import logging
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -27,6 +29,7 @@ from delayctl.topology.model import Topology
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import quoted
 
+_LOG = logging.getLogger("delayctl.publisher")
 DEFAULT_WINDOW = 4_096
 _MOST_CACHED = 4_096
 
@@ -84,6 +87,7 @@ class DelayPublisher:
             prepare=self._check_delays,
         )
         self._content = ContentMaker(self._engine.frame_max)
+        atexit.register(self._close_at_exit)
 
     def publish(
         self,
@@ -170,13 +174,27 @@ class DelayPublisher:
         Raises NotConfirmed with those that were not, in time, and those that failed with nobody looking at their
         futures.
         """
-        self._conclude(self._answered(timeout))
+        if not self._engine.is_inherited:  # Else all that was taken is another process's to tell of.
+            self._conclude(self._answered(timeout))
 
     def close(self, timeout: float | None = 30.0) -> None:
-        """Flush and disconnect; raises NotConfirmed as `flush` does, and what it names has failed then."""
+        """Flush and disconnect; raises NotConfirmed as `flush` does, and what it names has failed then.
+
+        A program that ends without it does the same then, and logs what was not confirmed.
+        """
+        if self._engine.is_inherited:
+            return
         unanswered = self._answered(timeout)
         self._engine.close()
+        atexit.unregister(self._close_at_exit)
         self._conclude(unanswered)
+
+    def _close_at_exit(self) -> None:
+        """Close what the program has not closed: with it goes the thread that sends, whatever is still here."""
+        try:
+            self.close()
+        except NotConfirmed as error:
+            _LOG.error("the program ended without closing its publisher: %s", error)
 
     def _answered(self, timeout: float | None) -> tuple[str, ...]:
         if self._engine.is_current_thread:

@@ -52,7 +52,7 @@ def judge(flight: Flight, observed: Observed, *, run: str, max_lateness: Duratio
     probe, seen = flight.probe, observed.sightings
     timed = (_early(probe, seen, file), _late(probe, seen, max_lateness)) if flight.hasten_ms is None else ()
     found = (
-        _refused(observed, file),
+        _refused(probe, observed, file),
         _unconfirmed(observed),
         _changed_keys(probe, seen),
         _changed_headers(probe, seen, run),
@@ -63,11 +63,14 @@ def judge(flight: Flight, observed: Observed, *, run: str, max_lateness: Duratio
     return tuple(trouble for trouble in found if trouble)
 
 
-def _refused(observed: Observed, file: str) -> Trouble | None:
+def _refused(probe: Probe, observed: Observed, file: str) -> Trouble | None:
     if not observed.refusals:
         return None
     what = f"the broker did not take {_of(len(observed.refusals), observed.sent)}: {observed.refusals[0]}"
-    fix = f"see that the queue has room (delayctl status {argument(file)}), and that the user may publish (delayctl permissions {argument(file)} --role verifier)"
+    may = f"publish (delayctl permissions {argument(file)} --role verifier)"
+    if probe.kind == "route":  # A verifier makes no messages of services.
+        may = f"write to {quoted(probe.exchange)}, as the role verifier may where that is a delay; without --through-routes nothing is sent there"
+    fix = f"see that the queue has room (delayctl status {argument(file)}), and that the user may {may}"
     return Trouble("refused", what, fix)
 
 

@@ -206,7 +206,7 @@ CHECKS: tuple[Check, ...] = (
         "early",
         Severity.WARNING,
         "Messages left before their time was up.",
-        "What came in within the last TTL must still be there. An overflow, a purge and a consumer take it away.",
+        "What came in within the last TTL must still be there. An overflow, a purge and a consumer take it away, and verify hastens canaries.",
         early,
     ),
     Check(

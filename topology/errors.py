@@ -61,6 +61,15 @@ class DelayctlError(Exception):
             lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Python would call the class with `args`, and what the classes are made of goes by keyword and differs.
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[DelayctlError], args: tuple[object, ...]) -> DelayctlError:
+    """An error as it came from another process; what it carries is put into it afterwards."""
+    return kind.__new__(kind, *args)
+
 
 class BadOption(DelayctlError):
     """The value of an option can't be used, whatever else is given."""

@@ -327,6 +327,11 @@ class Management:
         if "certificate required" in str(cause) or "CERTIFICATE_REQUIRED" in str(cause):
             what = f"{self._base} asks for a client certificate"
             return ManagementUnavailable(what, fix="name it with --cert-file and --key-file")
+        if "WRONG_VERSION_NUMBER" in str(cause):
+            what = f"{self._base} does not speak TLS"
+            return ManagementUnavailable(
+                what, fix=self._or_without("write http:// in --management-url, or name the port of its TLS (15671)")
+            )
         if isinstance(cause, SSLError):
             return ManagementUnavailable(
                 f"TLS with {self._base} fails: {cause}",

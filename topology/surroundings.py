@@ -61,6 +61,7 @@ def remarks(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
                 f"policy {policy.name}: the pattern {policy.pattern!r} can't be evaluated here; whether it touches this topology is not known."
             )
     yield from _adoption(both, held)
+    yield from _another_file(both)
     yield from ways_beside(both)
     yield from shared_with_neighbours(both)
     for binding in _ways_round_delays(both):
@@ -91,4 +92,20 @@ def _adoption(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
         yield (
             f"{plural(len(adopted), 'object')} on the broker that delayctl has no record of ({shown}) will be managed from now on; "
             "destroy would remove them. Mark what belongs to others with existing: true."
+        )
+
+
+def _another_file(both: Comparison) -> Iterator[str]:
+    """Where all that was applied before goes but for the delays, and other things come: two files may have one record."""
+    live, owned, asked = both.live, both.owned, both.asked
+    recorded = (owned.exchanges & live.exchanges.keys()) | (owned.queues & live.queues.keys())
+    described = {thing.name for things in (asked.exchanges, asked.queues, asked.existing) for thing in things}
+    before, after = (
+        {name for name in names if not name.startswith(f"{asked.prefix}delay.")} for names in (recorded, described)
+    )
+    if before and after and not before & after:
+        shown = ", ".join(sorted(before)[:5]) + (", …" if len(before) > 5 else "")
+        yield (
+            f"nothing that was applied here before is in this file but for delays; it goes ({shown}). If that is another file's, "
+            "give one of the two a prefix: without one, each takes the place of the other."
         )

@@ -156,7 +156,7 @@ def gone_early(status: Status, _: str) -> Iterator[Reason]:
         if level.early and level.early.at_least:
             count = plural(level.early.at_least, "message")
             what = f"at least {count} of the last {level.early.window} left {level.queue} before the time was up"
-            fix = "raise max_length if it was full; look for consumers and purges if it was not"
+            fix = "raise max_length if it was full; look for consumers, purges and hastened canaries (delayctl verify) if it was not"
             yield Reason("warning", what, fix, level.queue)
 
 

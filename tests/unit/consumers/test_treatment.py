@@ -96,6 +96,14 @@ def test_whatever_is_given_as_a_reason_is_a_text(broker: SimulatedBroker, answer
     assert found == [(body, why, [reason] * tries) for body in ("first", "second")]
 
 
+def test_a_level_that_there_is_not_is_logged(broker: SimulatedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """The message waits as the policy says; whoever chose the level does not learn it otherwise."""
+    parked(broker, answering(Retry(level="15m")))
+
+    told = [record.getMessage() for record in caplog.records if record.name == "delayctl.consumer"]
+    assert told == ["there is no level 15m: a message of work waits in 1s"] * 2
+
+
 def test_a_policy_that_fails_parks(broker: SimulatedBroker) -> None:
     """Rather than have the message tried for ever: it would fail every time."""
     found = parked(broker, answering(Retry(reason="no luck")), policy=Endless())

@@ -42,6 +42,27 @@ def test_a_delay_without_a_level_is_refused(wait_ms: int, rounding: Rounding) ->
         ways(1000, 5000).for_wait(wait_ms, rounding)
 
 
+@pytest.mark.parametrize(
+    ("waits", "rounding", "fix"),
+    [
+        (
+            (1000, 5000),
+            "refuse",
+            "use one of 1s, 5s, choose rounding: nearest or down, or add a longer level and apply it",
+        ),
+        ((1000, 5000), "up", "use one of 1s, 5s, choose rounding: nearest or down, or add a longer level and apply it"),
+        ((10_000,), "refuse", "use one of 10s, or choose rounding: nearest, up or down"),
+        ((), "refuse", "add levels to the topology, and apply it"),
+    ],
+)
+def test_what_is_advised_would_help(waits: tuple[int, ...], rounding: Rounding, fix: str) -> None:
+    """Nothing is longer than the longest level, however it is rounded."""
+    with pytest.raises(NoSuchDelay) as error:
+        ways(*waits).for_wait(9000, rounding)
+
+    assert error.value.fix == fix
+
+
 @given(st.sets(st.integers(1, 10_000), min_size=1), st.integers(-100, 12_000))
 def test_rounding_keeps_its_word(waits: set[int], wanted: int) -> None:
     """Up is never early, down never late, nearest never further off than either."""

@@ -1,5 +1,6 @@
-"""A publisher whose connection does not last, or does not come."""
+"""A publisher whose connection does not last, does not come, or was left behind."""
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from delayctl.publishers import ConnectionLost, DelayPublisher
 from delayctl.publishers.errors import PublisherClosed
 from delayctl.testing import SimulatedBroker
 from delayctl.topology.access import access_from
+from delayctl.topology.errors import DelayctlError
 from delayctl.topology.parse import read_spec
 
 from testbed.wait import until
@@ -97,3 +99,45 @@ def test_closing_does_not_wait_for_brokers_that_do_not_answer() -> None:
 
         assert time.monotonic() - started < 5
         assert type(sent.exception(0)) is PublisherClosed
+
+
+def answers_of_a_fork(publisher: DelayPublisher) -> list[str]:
+    """What a publisher says in a process that got it by a fork."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        answers = []
+        try:
+            for call in (
+                lambda: publisher.publish("order", key="work", delay="10s"),
+                lambda: publisher.flush(0),
+                lambda: publisher.close(0),
+            ):
+                try:
+                    answers.append(type(call()).__name__)
+                except DelayctlError as error:
+                    answers.append(str(error))
+        finally:
+            os.write(writing, "\n\n".join(answers).encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text.split("\n\n")
+
+
+def test_a_publisher_that_a_fork_inherited_says_so(broker: SimulatedBroker) -> None:
+    """It has no thread that would send: nothing is taken to be lost, and what the other process sends is not its business."""
+    publisher = broker.publisher()
+    with broker.silent():
+        sent = publisher.publish("order", key="work", delay="10s")
+
+        answers = answers_of_a_fork(publisher)
+
+    sent.result(10)
+    refusal = (
+        "Error: the publisher was made before a fork: the thread that sends is in the process that made it\n"
+        "  fix: make a publisher in each process, after forking"
+    )
+    assert (answers, len(broker.waiting("10s"))) == ([refusal, "NoneType", "NoneType"], 1)

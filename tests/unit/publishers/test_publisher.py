@@ -1,7 +1,10 @@
 """What a publisher makes of what it is given, on the simulated broker."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +14,22 @@ from delayctl.topology.duration import Duration
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.parse import read_spec
 
-TOPOLOGY = read_spec("version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n", {}, file="topology.yaml")
+from testbed.wait import until
+
+FILE = "version: 1\ndelay: {levels: [10s, 1m]}\nqueues: {work: {}}\n"
+TOPOLOGY = read_spec(FILE, {}, file="topology.yaml")
+
+# Publishes so many messages by the exchange that is named, and ends.
+PROGRAM = """
+import sys
+from delayctl.publishers import DelayPublisher
+
+url, file, count, exchange = sys.argv[1:]
+publisher = DelayPublisher(url, topology=file)
+for _ in range(int(count)):
+    publisher.publish(bytes(1000), key="order", exchange=exchange)
+sys.exit(3)
+"""
 
 
 @pytest.fixture
@@ -172,3 +190,53 @@ def test_a_part_of_the_wrong_type_is_named(broker: SimulatedBroker, given: dict[
         publisher.publish("order", **{"key": "work", **given})
 
     assert (caught.value.what, publisher.unanswered) == (f"the message can't be sent: {what}", 0)
+
+
+def test_a_callback_that_waits_for_another_message_is_told_so(broker: SimulatedBroker) -> None:
+    """Nobody would be left to hear the broker's answer: the publisher would stand still, and all who wait with it."""
+    publisher, elsewhere = broker.publisher(), broker.publisher()
+    answers: list[str] = []
+
+    def go_on(_: object) -> None:
+        answers.append(elsewhere.publish("other", key="work", delay="10s").result(10))
+        second = publisher.publish("second", key="work", delay="10s")
+        with pytest.raises(TimeoutError):
+            second.result(0)
+        with pytest.raises(DelayctlError, match="can't wait for others") as error:
+            second.result(10)
+        answers.append(error.value.fix or "")
+
+    publisher.publish("first", key="work", delay="10s").add_done_callback(go_on)
+    until(lambda: len(answers) == 2, 15, what="the end of the callback")
+    publisher.flush(10)
+
+    assert answers[1:] == ["wait in another thread, or give that message a callback too"]
+    assert sorted(each.text for each in broker.waiting("10s")) == ["first", "other", "second"]
+
+
+def ended(broker: SimulatedBroker, folder: Path, *, count: int, exchange: str) -> tuple[int, str]:
+    """What becomes of a program that publishes and ends without a close: its exit code, and what it says."""
+    file = folder / "topology.yaml"
+    file.write_text(FILE, encoding="utf-8")
+    command = [sys.executable, "-c", PROGRAM, broker.url, str(file), str(count), exchange]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_program_that_ends_without_closing_loses_nothing(broker: SimulatedBroker, tmp_path: Path) -> None:
+    """The thread that sends ends with the program; what it had not sent was lost without a word."""
+    assert ended(broker, tmp_path, count=2_000, exchange="delay.10s.exchange") == (3, "")
+    assert len(broker.waiting("10s")) == 2_000
+
+
+def test_a_program_that_ends_without_closing_tells_what_was_not_confirmed(
+    broker: SimulatedBroker, tmp_path: Path
+) -> None:
+    """In the log, since nobody is left to be told; its exit code stays what it was."""
+    code, said = ended(broker, tmp_path, count=2, exchange="nowhere")
+
+    assert code == 3
+    assert said.startswith(
+        "the program ended without closing its publisher: Error: 2 messages not confirmed, 2 failures; the first: "
+        "there is no exchange 'nowhere'"
+    )

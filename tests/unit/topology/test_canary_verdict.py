@@ -87,6 +87,22 @@ def test_what_became_of_all(observed: Observed, expected: str) -> None:
     assert names(proof(observed)) == [expected]
 
 
+def test_a_refused_route_is_not_sent_for_rights_that_do_not_help() -> None:
+    """What routes begin at is not among the rights of a verifier."""
+    route = Probe("route", "orders", "orders.exchange", "order.created", Duration(5_000), (QUEUE,))
+    refused = Observed(1, refusals=("no",))
+
+    [level] = proof(refused).troubles
+    [through] = proof(refused, task=Task(route, Flight(route, 1))).troubles
+
+    room = "see that the queue has room (delayctl status topology.yaml), and that the user may "
+    assert level.fix == room + "publish (delayctl permissions topology.yaml --role verifier)"
+    assert through.fix == (
+        room + "write to 'orders.exchange', as the role verifier may where that is a delay; "
+        "without --through-routes nothing is sent there"
+    )
+
+
 def test_how_much_is_at_large() -> None:
     """Refused canaries are nowhere; the others may come out yet."""
     observed = Observed(5, (seen(),), refusals=("no",), unconfirmed=2)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Settings
+from delayctl.topology.model import Binding, Exchange, Policy, Queue, Reference, Settings, Topology
 from delayctl.topology.plan import resource_of
 from delayctl.topology.record import Record, record_of
 from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, SettingsHome, Target
 
-from tests.support.examples import ORDERS_QUEUE, ORDERS_ROUTE, live_of, shop
+from tests.support.examples import ORDERS, ORDERS_QUEUE, ORDERS_ROUTE, live_of, shop
 from tests.support.shop import SHOP, WAY_IN, refused, shown, with_exchange, with_queue
 
 
@@ -153,3 +153,28 @@ class TestNeighbours:
             "messages to the same place: they come twice. If that was this file with another prefix, destroy what was "
             "applied with that one." in plan.warnings
         )
+
+    MAILS = RouteSpec(("mail",), (Target("queue", "mails.queue"),), level="5m")
+    ANOTHER_FILE = (
+        "nothing that was applied here before is in this file but for delays; it goes (orders.exchange, orders.queue). "
+        "If that is another file's, give one of the two a prefix: without one, each takes the place of the other."
+    )
+
+    def test_a_file_that_takes_the_place_of_another_is_warned_about(self) -> None:
+        """It would remove all that the other service needs."""
+        mails = shop("5m", exchanges=(), queues=(QueueSpec("mails.queue"),), routes=(self.MAILS,))
+
+        assert diff(mails, live_of(SHOP)).warnings == (self.ANOTHER_FILE,)
+
+    @pytest.mark.parametrize(
+        "after",
+        [
+            empty_topology(""),
+            shop("5m", exchanges=(), queues=(), routes=()),
+            shop("5m", exchanges=(), routes=(MAILS,)),
+            shop("5m", exchanges=(replace(ORDERS, existing=True),), queues=(), routes=(MAILS,)),
+        ],
+    )
+    def test_the_same_file_may_change(self, after: Topology) -> None:
+        """Be it that all goes, that nothing but delays stays, or that there is something of both."""
+        assert self.ANOTHER_FILE not in diff(after, live_of(SHOP)).warnings

@@ -86,6 +86,20 @@ def test_where_nothing_listens_a_stopped_broker_is_thought_of_first() -> None:
     )
 
 
+def test_a_port_without_tls_is_told() -> None:
+    """No certificate mends that."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"https://127.0.0.1:{server.server_address[1]}"
+
+        with pytest.raises(ManagementUnavailable) as caught:
+            Management(access_from("amqp://guest:guest@127.0.0.1:5672/", management_url=url), "/").version()
+        server.shutdown()
+
+    assert caught.value.what == f"{url}/api does not speak TLS"
+    assert caught.value.fix == "write http:// in --management-url, or name the port of its TLS (15671)"
+
+
 QUESTIONS: dict[str, Callable[[Management], object]] = {
     "is there a queue": lambda management: management.has_queue("delay.lock.queue"),
     "is there a virtual host": Management.check_vhost,
