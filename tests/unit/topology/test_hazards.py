@@ -159,6 +159,18 @@ def test_a_binding_on_the_way_out_is_not_removed_while_messages_wait(binding: Bi
     )
 
 
+def test_a_way_out_of_a_level_that_stays_in_use_can_be_given_up_in_time() -> None:
+    """Such a level may never be empty: the advice says when nothing is lost by insisting."""
+    hazard = hazard_of(Delete(WAY_OUT, 10), scene(shop("5m", routes=()), _5m=3))
+
+    assert hazard == Hazard(
+        "orders.queue",
+        "3 waiting messages may still need it on the way out",
+        "wait until the messages have left and run it again; where others keep coming, wait for the longest delay and give "
+        "--accept-loss orders.queue: what still needs it then is parked, not lost",
+    )
+
+
 def test_the_way_out_goes_on_beyond_the_next_exchange() -> None:
     """A message may leave through a business exchange, whose bindings it then needs."""
     onwards = Binding("site.exchange", "queue", "site.queue", "#")
