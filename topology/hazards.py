@@ -65,7 +65,7 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
             if scene.names.step_of(source) is not None and (hazard := _of_lost_step(source, scene)):
                 return hazard
             if source in scene.way_out:
-                has_successor = (source, resource.key) in scene.routed
+                has_successor = (source, resource.key, resource.arguments) in scene.routed
                 hazard = None if has_successor else _of_lost_way_out(destination, scene)
                 is_parked = source == scene.desired.exit and scene.waiting and not scene.is_waiting_over_soon
                 return replace(hazard, fix=_wait_or_park(destination)) if hazard and is_parked else hazard

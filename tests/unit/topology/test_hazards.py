@@ -138,6 +138,22 @@ def test_an_exchange_of_the_delay_is_replaced_while_nothing_waits(name: str) -> 
     assert hazard_of(replaced(name), scene()) is None
 
 
+@pytest.mark.parametrize(("header", "is_safe"), [("kind", True), ("country", False)])
+def test_a_way_on_by_headers_has_no_successor_in_one_by_others(header: str, is_safe: bool) -> None:
+    """Ways of a headers exchange behind the exit have one key, and lead different messages."""
+    by_kind = Binding("site.exchange", "queue", "site.queue", arguments=(("kind", "order"),))
+    beside = by_kind._replace(destination="orders.queue", arguments=((header, "order"),))
+    exchanges = {"site.exchange": Exchange("site.exchange", "headers")}
+    live = live_of(SHOP)
+    into = Binding("delay.exchange", "exchange", "site.exchange", "#")
+    live = replace(live, exchanges={**live.exchanges, **exchanges}, bindings=live.bindings | {into, by_kind, beside})
+    desired = replace(SHOP, bindings=(*SHOP.bindings, into, beside))
+
+    hazard = hazard_of(Delete(by_kind, 10), scene(desired, live, _5m=3))
+
+    assert (hazard is None) == is_safe
+
+
 def test_an_entrance_is_replaced_while_messages_wait() -> None:
     """They are past it already."""
     assert hazard_of(replaced("delay.5m.exchange"), scene(_5m=3)) is None
