@@ -213,6 +213,25 @@ def test_another_exchange_between_is_whole_before_it_takes_over(
     assert before in ({"site.queue"}, {"delay.5m.queue"})
 
 
+@pytest.mark.parametrize("others", [0, 40])
+def test_the_last_exchange_of_several_is_whole_before_it_takes_over(others: int) -> None:
+    """A way is moved after the bindings that are made with it, however many there are and by whichever hands."""
+    there = RouteSpec(("order.created",), (Target("exchange", "first.exchange"),), "site.exchange")
+    straight = RouteSpec(("order.created",), (Target("queue", "site.queue"),), "first.exchange")
+    further = replace(straight, targets=(Target("exchange", "last.exchange"),))
+    keys = ("order.created", *(f"key.{number}" for number in range(others)))
+    on = RouteSpec(keys, (Target("queue", "site.queue"),), "last.exchange")
+    exchanges = (*THEIRS, ExchangeSpec("first.exchange"), ExchangeSpec("last.exchange"))
+    broker = MemoryBroker.holding(replace(their_broker(), bindings=frozenset()))
+    apply(broker, shop("5m", exchanges=exchanges, queues=QUEUES, routes=(there, straight)))
+    seen: set[frozenset[str]] = set()
+    broker.watch = lambda broker: seen.add(queues_of(broker))
+
+    apply(broker, shop("5m", exchanges=exchanges, queues=QUEUES, routes=(there, further, on)))
+
+    assert seen == {frozenset({"site.queue"})}
+
+
 def calls_of(name: str) -> Iterator[int]:
     """The calls that a change makes, counted from one."""
     broker = start_of(name)
