@@ -21,7 +21,7 @@ from delayctl.topology.model import (
     Resource,
     Topology,
 )
-from delayctl.topology.moves import Way
+from delayctl.topology.moves import Move, Way
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.preconditions import unmet
@@ -299,12 +299,12 @@ def _insisted_on_nothing(work: _Work) -> Iterator[str]:
         yield f"--accept-loss {shorten(name)}: neither the file nor the broker has anything of this name{guess}. {now}"
 
 
-def _order(delays: dict[str, int], change: Change) -> tuple[int, int, int, str]:
-    """Within a stage: kind by kind, short delays first, then by name."""
+def _order(delays: dict[str, int], change: Change) -> tuple[int, bool, int, int, str]:
+    """Within a stage: kind by kind, short delays first, then by name; ways are moved once all is there that they lead to."""
     resource = resource_of(change)
     kinds: dict[type[Resource], int] = {Policy: 0, Exchange: 1, Queue: 2, Binding: 3}
     name = resource.source if isinstance(resource, Binding) else resource.name
-    return change.stage, kinds[type(resource)], delays.get(name, 0), label(resource)
+    return change.stage, isinstance(change, Move), kinds[type(resource)], delays.get(name, 0), label(resource)
 
 
 def empty_topology(prefix: str, existing: tuple[Reference, ...] = ()) -> Topology:

@@ -123,11 +123,15 @@ def _run(stage: tuple[Change, ...], broker: Broker, pool: Executor) -> Iterator[
             return [attempt(change) for change in changes]
         return [Done(change) for change in changes]
 
-    yield from map(attempt, (change for change in stage if isinstance(change, _ONE_AT_A_TIME)))
+    def one_by_one(*kinds: type[Change]) -> Iterator[Outcome]:
+        return map(attempt, (change for change in stage if isinstance(change, kinds)))
+
+    yield from one_by_one(Replace, Settle)
     for outcomes in pool.map(attempt_all, _parts(list(simple))):
         yield from outcomes
     others = (change for change in stage if change not in simple and not isinstance(change, _ONE_AT_A_TIME))
     yield from pool.map(attempt, others)
+    yield from one_by_one(Move)  # Once all is there that they lead to.
 
 
 def _simple(stage: Iterable[Change]) -> dict[Change, Exchange | Queue | Binding]:

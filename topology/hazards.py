@@ -65,8 +65,10 @@ def _of_removal(resource: Resource, scene: Scene) -> Hazard | None:
             if scene.names.step_of(source) is not None and (hazard := _of_lost_step(source, scene)):
                 return hazard
             if source in scene.way_out:
-                has_successor = (source, resource.key) in scene.routed
-                return None if has_successor else _of_lost_way_out(destination, scene)
+                has_successor = (source, resource.key, resource.arguments) in scene.routed
+                hazard = None if has_successor else _of_lost_way_out(destination, scene)
+                is_parked = source == scene.desired.exit and scene.waiting and not scene.is_waiting_over_soon
+                return replace(hazard, fix=_wait_or_park(destination)) if hazard and is_parked else hazard
             return _of_entrance_that_stays(destination, scene, [source])
         case Policy():
             return _of_what_is_left_without(resource, scene)
@@ -374,6 +376,14 @@ def _named(names: Collection[str]) -> str:
 def _level_of(policy: Policy, desired: Topology) -> Level | None:
     names = Names(desired.prefix)
     return next((level for level in desired.waits if names.policy(level.name) == policy.name), None)
+
+
+def _wait_or_park(name: str) -> str:
+    """What to do about a way out of levels that stay in use: these may never be empty."""
+    return (
+        "wait until the messages have left and run it again; where others keep coming, wait for the longest delay and give "
+        f"--accept-loss {typed(name)}: what still needs it then is parked, not lost"
+    )
 
 
 def _wait_or_insist(name: str) -> str:

@@ -248,6 +248,14 @@ class Topology:
         return frozenset(rung.gate for rung in self.rungs)
 
     @cached_property
+    def passed(self) -> frozenset[str]:
+        """The names of the exchanges that others lead to, and that queues dead-letter to."""
+        bound = (binding.destination for binding in self.bindings if binding.kind == "exchange")
+        alternates = (exchange.alternate for exchange in self.exchanges)
+        dead_letters = (queue.settings.dead_letter_exchange for queue in self.queues)
+        return frozenset(name for name in (*bound, *alternates, *dead_letters) if name is not None)
+
+    @cached_property
     def delay_queues(self) -> frozenset[str]:
         """The names of the queues that messages wait in."""
         return frozenset(wait.queue for wait in (*self.waits, *self.rounds))

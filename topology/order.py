@@ -21,32 +21,34 @@ class Stage(IntEnum):
 
     PUT_POLICIES = 0
     PUT_ENDS = 1
-    PUT_SAFETY_NET = 2
-    PUT_EXIT = 3
-    PUT_WAYS_OUT = 4
-    PUT_DELAY_QUEUES = 5
-    DROP_POLICIES_OF_RENEWED = 6  # Before anything enters queues that were declared anew with settings of their own.
-    PUT_ENTRANCES = 7
-    PUT_WAYS_INTO_QUEUES = 8
+    PUT_WAYS_BETWEEN_ENDS = 2  # Before the exit, or a route, leads to where they begin.
+    PUT_SAFETY_NET = 3
+    PUT_EXIT = 4
+    PUT_WAYS_OUT = 5
+    PUT_DELAY_QUEUES = 6
+    DROP_POLICIES_OF_RENEWED = 7  # Before anything enters queues that were declared anew with settings of their own.
+    PUT_ENTRANCES = 8
+    PUT_WAYS_INTO_QUEUES = 9
     # What gets longer does so before ways are led there, and what gets shorter once they lead elsewhere: until a route has
     # moved, what comes by it waits as long as it did, and afterwards as long as the file says.
-    LEAD_ROUND_SHORTER = 9
-    PUT_WAYS_INTO_SHARDS = 10
-    CUT_WAYS_INTO_SHORTER_SHARDS = 11
-    PUT_WAYS_INTO_SPREADS = 12
-    PUT_WAYS_IN = 13
-    PUT_WAYS_INTO_SHORTER_QUEUES = 14
-    PUT_WAYS_INTO_SHORTER_SHARDS = 15
-    PUT_WAYS_INTO_SHORTER_SPREADS = 16
-    PUT_WAYS_INTO_LADDER = 17  # Last: a message needs every gate below the step that it enters at.
-    CUT_WAYS_INTO_LADDER = 18
-    CUT_WAYS_IN = 19
-    CUT_WAYS_INTO_SPREADS = 20
-    CUT_WAYS_INTO_SHARDS = 21
-    CUT_WAYS_INTO_QUEUES = 22
-    DROP_ENTRANCES = 23
-    DROP_DELAY_QUEUES = 24
-    DROP_STEPS = 25  # Two for each step of the ladder, the longest first.
+    LEAD_ROUND_SHORTER = 10
+    PUT_WAYS_INTO_SHARDS = 11
+    CUT_WAYS_INTO_SHORTER_SHARDS = 12
+    PUT_WAYS_INTO_SPREADS = 13
+    PUT_WAYS_FURTHER_IN = 14  # From exchanges that routes lead to.
+    PUT_WAYS_IN = 15
+    PUT_WAYS_INTO_SHORTER_QUEUES = 16
+    PUT_WAYS_INTO_SHORTER_SHARDS = 17
+    PUT_WAYS_INTO_SHORTER_SPREADS = 18
+    PUT_WAYS_INTO_LADDER = 19  # Last: a message needs every gate below the step that it enters at.
+    CUT_WAYS_INTO_LADDER = 20
+    CUT_WAYS_IN = 21
+    CUT_WAYS_INTO_SPREADS = 22
+    CUT_WAYS_INTO_SHARDS = 23
+    CUT_WAYS_INTO_QUEUES = 24
+    DROP_ENTRANCES = 25
+    DROP_DELAY_QUEUES = 26
+    DROP_STEPS = 27  # Two for each step of the ladder, the longest first.
     CUT_WAYS_OUT = 110
     DROP_EXIT = 111
     CUT_SAFETY_NET = 112
@@ -124,9 +126,20 @@ def creation_stage(resource: Resource, topology: Topology) -> Stage:
                 return Stage.PUT_WAYS_INTO_SHARDS
             if resource.source in topology.fronts:
                 return Stage.PUT_WAYS_INTO_SPREADS
-            return Stage.PUT_WAYS_INTO_QUEUES if resource.source in topology.entrances else Stage.PUT_WAYS_IN
+            if resource.source in topology.entrances:
+                return Stage.PUT_WAYS_INTO_QUEUES
+            return _stage_of_way_on(resource, topology) if resource.source in topology.passed else Stage.PUT_WAYS_IN
         case _:
             assert_never(resource)
+
+
+def _stage_of_way_on(binding: Binding, topology: Topology) -> Stage:
+    """When an exchange that others lead to gets a way: what is led there first would be lost."""
+    if binding.destination == Names(topology.prefix).entrance(ANY):
+        return Stage.PUT_WAYS_IN  # It is made then.
+    later = ({topology.exit}, topology.entrances, topology.gates, topology.delay_queues)
+    is_later = any(binding.destination in names for names in later)
+    return Stage.PUT_WAYS_FURTHER_IN if is_later else Stage.PUT_WAYS_BETWEEN_ENDS
 
 
 def deletion_stage(resource: Resource, topology: Topology, delays: Delays) -> int:

@@ -13,7 +13,7 @@ from delayctl.topology.moves import Move, Settle, Toggle, Way
 from delayctl.topology.plan import Create, Delete, Difference, Plan, Refusal, Replace, Update, Wait
 from delayctl.topology.record import Record
 
-FORMAT = "delayctl plan 3"
+FORMAT = "delayctl plan 4"
 _BEGINNING = re.compile(r'\s*\{\s*"format":\s*"delayctl plan')
 _CLASSES = {
     cls.__name__: cls

@@ -8,7 +8,7 @@ from functools import cached_property
 from delayctl.topology.duration import Duration
 from delayctl.topology.effective import alternate_in_force, effective
 from delayctl.topology.live import Backlog, Live
-from delayctl.topology.model import Exchange, Kind, Level, Queue, Topology
+from delayctl.topology.model import Arguments, Exchange, Kind, Level, Queue, Topology
 from delayctl.topology.names import Names
 from delayctl.topology.order import Delays
 from delayctl.topology.plan import Change, Delete
@@ -153,9 +153,9 @@ class Scene:
         return found
 
     @cached_property
-    def routed(self) -> frozenset[tuple[str, str]]:
-        """The exchanges and keys that shall lead somewhere."""
-        return frozenset((binding.source, binding.key) for binding in self.desired.bindings)
+    def routed(self) -> frozenset[tuple[str, str, Arguments]]:
+        """The exchanges that shall lead somewhere, with the keys and the arguments by which they do."""
+        return frozenset((binding.source, binding.key, binding.arguments) for binding in self.desired.bindings)
 
     @cached_property
     def safety_net(self) -> frozenset[str]:

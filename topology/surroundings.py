@@ -7,10 +7,11 @@ from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import breaks_a_promise, policy_drift
 from delayctl.topology.effective import is_readable
 from delayctl.topology.insertion import ways_beside
-from delayctl.topology.model import Binding, Level, Resource, binding_order
+from delayctl.topology.model import Binding, Level, Resource, binding_order, sorted_bindings
 from delayctl.topology.names import Names
 from delayctl.topology.neighbours import shared_with_neighbours
 from delayctl.topology.plan import Refusal, label
+from delayctl.topology.rerouting import way_of
 from delayctl.topology.wording import plural
 
 
@@ -66,6 +67,11 @@ def remarks(both: Comparison, held: Collection[Resource]) -> Iterator[str]:
     yield from shared_with_neighbours(both)
     for binding in _ways_round_delays(both):
         yield f"{label(binding)} is not delayctl's: what enters there reaches {binding.destination} without any delay."
+    for binding in _ways_beside_routes(both):
+        yield (
+            f"{label(binding)} is not delayctl's, and a route leads the same messages into another delay: they come twice. "
+            "Unbind it, if an earlier file left it."
+        )
 
 
 def _ways_round_delays(both: Comparison) -> list[Binding]:
@@ -77,6 +83,17 @@ def _ways_round_delays(both: Comparison) -> list[Binding]:
         b for b in both.live.bindings - ours if b.source in desired.entrances and (b.source, b.destination) not in own
     )
     return sorted(strangers, key=binding_order)
+
+
+def _ways_beside_routes(both: Comparison) -> tuple[Binding, ...]:
+    """What leads messages of routes into another of our delays as well: bound by hand, or by us, and the record is lost."""
+    desired, ours, live = both.desired, both.owned.bindings.union(both.desired.bindings), both.live
+    entrances = desired.entrances | both.delays.entrances
+    routes = {
+        way_of(b, live) for b in desired.bindings if b.destination in desired.entrances and b.source not in entrances
+    }
+    strangers = (b for b in live.bindings - ours if b.destination in entrances)
+    return sorted_bindings(b for b in strangers if way_of(b, live) in routes)
 
 
 def _adoption(both: Comparison, held: Collection[Resource]) -> Iterator[str]:

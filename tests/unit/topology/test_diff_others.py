@@ -335,6 +335,22 @@ class TestSurroundings:
         assert diff(SHOP, replace(live_of(SHOP), bindings=live_of(SHOP).bindings | {again})).warnings == ()
 
 
+@pytest.mark.parametrize("is_record_lost", [True, False])
+def test_a_way_into_another_delay_beside_a_route_is_told(is_record_lost: bool) -> None:
+    """Left by a file that nothing is remembered of, or bound by hand: messages wait in both, and come twice."""
+    desired = shop("1m 5m")
+    before = live_of(desired)
+    stray = WAY_IN._replace(destination="delay.1m.exchange")
+    live = replace(before, bindings=before.bindings | {stray}, record=None if is_record_lost else before.record)
+
+    warnings = [text for text in diff(desired, live).warnings if "twice" in text]
+
+    assert warnings == [
+        "binding orders.exchange → [order.created] delay.1m.exchange is not delayctl's, and a route leads the same messages "
+        "into another delay: they come twice. Unbind it, if an earlier file left it."
+    ]
+
+
 def test_what_others_made_and_the_file_describes_is_adopted_aloud() -> None:
     """Without a record of it, an object that matches becomes ours; the plan says so."""
     live = replace(live_of(SHOP), record=None)

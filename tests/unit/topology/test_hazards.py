@@ -138,6 +138,22 @@ def test_an_exchange_of_the_delay_is_replaced_while_nothing_waits(name: str) -> 
     assert hazard_of(replaced(name), scene()) is None
 
 
+@pytest.mark.parametrize(("header", "is_safe"), [("kind", True), ("country", False)])
+def test_a_way_on_by_headers_has_no_successor_in_one_by_others(header: str, is_safe: bool) -> None:
+    """Ways of a headers exchange behind the exit have one key, and lead different messages."""
+    by_kind = Binding("site.exchange", "queue", "site.queue", arguments=(("kind", "order"),))
+    beside = by_kind._replace(destination="orders.queue", arguments=((header, "order"),))
+    exchanges = {"site.exchange": Exchange("site.exchange", "headers")}
+    live = live_of(SHOP)
+    into = Binding("delay.exchange", "exchange", "site.exchange", "#")
+    live = replace(live, exchanges={**live.exchanges, **exchanges}, bindings=live.bindings | {into, by_kind, beside})
+    desired = replace(SHOP, bindings=(*SHOP.bindings, into, beside))
+
+    hazard = hazard_of(Delete(by_kind, 10), scene(desired, live, _5m=3))
+
+    assert (hazard is None) == is_safe
+
+
 def test_an_entrance_is_replaced_while_messages_wait() -> None:
     """They are past it already."""
     assert hazard_of(replaced("delay.5m.exchange"), scene(_5m=3)) is None
@@ -156,6 +172,18 @@ def test_a_binding_on_the_way_out_is_not_removed_while_messages_wait(binding: Bi
     """Neither the route nor the safety net behind it."""
     assert hazard_of(Delete(binding, 10), scene(NOTHING, _5m=3)) == Hazard(
         name, "3 waiting messages may still need it on the way out", f"{WAIT} {name}", passes=True
+    )
+
+
+def test_a_way_out_of_a_level_that_stays_in_use_can_be_given_up_in_time() -> None:
+    """Such a level may never be empty: the advice says when nothing is lost by insisting."""
+    hazard = hazard_of(Delete(WAY_OUT, 10), scene(shop("5m", routes=()), _5m=3))
+
+    assert hazard == Hazard(
+        "orders.queue",
+        "3 waiting messages may still need it on the way out",
+        "wait until the messages have left and run it again; where others keep coming, wait for the longest delay and give "
+        "--accept-loss orders.queue: what still needs it then is parked, not lost",
     )
 
 

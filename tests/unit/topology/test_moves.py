@@ -185,6 +185,53 @@ def test_at_every_moment_a_message_goes_one_way(name: str) -> None:
     assert seen == [before] * toggled + [after] * (len(seen) - toggled)
 
 
+def by_way_of(exchange: str, *, first: str | None, then: str | None) -> Topology:
+    """What comes to their exchange goes through another one, and may wait before it or behind it."""
+    there = RouteSpec(("order.created",), (Target("exchange", exchange),), "site.exchange", first)
+    on = RouteSpec(("order.created",), (Target("queue", "site.queue"),), exchange, then)
+    exchanges = (*THEIRS, ExchangeSpec(exchange, "topic"))
+    return shop("1m 5m", exchanges=exchanges, queues=QUEUES, routes=(there, on))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "source"),
+    [("5m", None, "delay.exchange"), (None, None, "site.exchange"), (None, "5m", "site.exchange")],
+)
+def test_another_exchange_between_is_whole_before_it_takes_over(
+    first: str | None, then: str | None, source: str
+) -> None:
+    """After every single call, what expires or is published finds its queue."""
+    broker = MemoryBroker.holding(replace(their_broker(), bindings=frozenset()))
+    apply(broker, by_way_of("z.exchange", first=first, then=then))
+    before, seen = queues_of(broker, source), set()
+    broker.watch = lambda broker: seen.add(queues_of(broker, source))
+
+    apply(broker, by_way_of("another.exchange", first=first, then=then))
+    apply(broker, by_way_of("z.exchange", first=first, then=then))
+
+    assert seen == {before}
+    assert before in ({"site.queue"}, {"delay.5m.queue"})
+
+
+@pytest.mark.parametrize("others", [0, 40])
+def test_the_last_exchange_of_several_is_whole_before_it_takes_over(others: int) -> None:
+    """A way is moved after the bindings that are made with it, however many there are and by whichever hands."""
+    there = RouteSpec(("order.created",), (Target("exchange", "first.exchange"),), "site.exchange")
+    straight = RouteSpec(("order.created",), (Target("queue", "site.queue"),), "first.exchange")
+    further = replace(straight, targets=(Target("exchange", "last.exchange"),))
+    keys = ("order.created", *(f"key.{number}" for number in range(others)))
+    on = RouteSpec(keys, (Target("queue", "site.queue"),), "last.exchange")
+    exchanges = (*THEIRS, ExchangeSpec("first.exchange"), ExchangeSpec("last.exchange"))
+    broker = MemoryBroker.holding(replace(their_broker(), bindings=frozenset()))
+    apply(broker, shop("5m", exchanges=exchanges, queues=QUEUES, routes=(there, straight)))
+    seen: set[frozenset[str]] = set()
+    broker.watch = lambda broker: seen.add(queues_of(broker))
+
+    apply(broker, shop("5m", exchanges=exchanges, queues=QUEUES, routes=(there, further, on)))
+
+    assert seen == {frozenset({"site.queue"})}
+
+
 def calls_of(name: str) -> Iterator[int]:
     """The calls that a change makes, counted from one."""
     broker = start_of(name)

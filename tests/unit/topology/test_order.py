@@ -10,7 +10,7 @@ from delayctl.topology.model import Binding, Exchange, Queue, Resource, Settings
 from delayctl.topology.order import Delays, Stage, creation_stage, delays_on, deletion_stage
 from delayctl.topology.parse import read_spec
 from delayctl.topology.plan import label
-from delayctl.topology.spec import RouteSpec, Target
+from delayctl.topology.spec import ExchangeSpec, QueueSpec, RouteSpec, Target
 
 from tests.support.examples import ORDERS_ROUTE, live_of, shop
 
@@ -41,6 +41,41 @@ def test_exits_are_made_before_entrances() -> None:
         ("PUT_WAYS_IN", "binding orders.exchange → [order.created] delay.5m.exchange"),
         ("PUT_WAYS_IN", "binding orders.exchange → [order.paid] orders.queue"),
     ]
+
+
+def test_an_exchange_leads_on_before_anything_leads_there() -> None:
+    """Be it straight to a queue or into a delay, what comes by the exit or by a route finds the way on."""
+    to_site = RouteSpec(("site.#",), (Target("exchange", "site.exchange"),), "orders.exchange", "5m")
+    on = RouteSpec(("site.made",), (Target("queue", "site.queue"),), "site.exchange")
+    into_delay = RouteSpec(("site.late",), (Target("queue", "late.queue"),), "site.exchange", "5m")
+    topology = shop("5m", routes=(to_site, on, into_delay))
+
+    stages = {label(resource): creation_stage(resource, topology) for resource in topology.bindings}
+
+    assert by_stage(stages) == [
+        ("PUT_WAYS_BETWEEN_ENDS", "binding site.exchange → [site.made] site.queue"),
+        ("PUT_SAFETY_NET", "binding delay.unrouted.exchange → delay.unrouted.queue"),
+        ("PUT_WAYS_OUT", "binding delay.exchange → [site.#] site.exchange"),
+        ("PUT_WAYS_OUT", "binding delay.exchange → [site.late] late.queue"),
+        ("PUT_WAYS_INTO_QUEUES", "binding delay.5m.exchange → delay.5m.queue"),
+        ("PUT_WAYS_FURTHER_IN", "binding site.exchange → [site.late] delay.5m.exchange"),
+        ("PUT_WAYS_IN", "binding orders.exchange → [site.#] delay.5m.exchange"),
+    ]
+
+
+def test_what_comes_by_alternate_or_dead_letter_finds_the_way_on() -> None:
+    """There as well the way on is made first."""
+    exchanges = (
+        ExchangeSpec("orders.exchange", "topic", alternate="left.exchange"),
+        ExchangeSpec("left.exchange", "topic"),
+    )
+    orders = QueueSpec("orders.queue", arguments=(("x-dead-letter-exchange", "dead.exchange"),))
+    ways = [RouteSpec(("#",), (Target("queue", f"{name}.queue"),), f"{name}.exchange") for name in ("left", "dead")]
+    topology = shop("5m", exchanges=exchanges, queues=(orders,), routes=(ORDERS_ROUTE, *ways))
+
+    stages = {binding.source: creation_stage(binding, topology) for binding in topology.bindings}
+
+    assert (stages["left.exchange"], stages["dead.exchange"]) == (Stage.PUT_WAYS_BETWEEN_ENDS,) * 2
 
 
 def test_entrances_are_removed_before_exits() -> None:
