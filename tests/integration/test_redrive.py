@@ -398,7 +398,7 @@ class TestTrouble:
         """That is fine, and said."""
         ran = rabbit.delayctl("redrive", file, "--queue", "orders.dlq")
 
-        assert (ran.code, ran.out) == (0, "Nothing is in orders.dlq.\n")
+        assert (ran.code, ran.out) == (0, "Nothing is ready in orders.dlq.\n")
 
     def test_interrupted(self, rabbit: Rabbit, parked: str) -> None:
         """Ctrl-C ends it with an answer; what was moved is moved, the rest is there."""
