@@ -30,7 +30,7 @@ from delayctl.topology.errors import BadOption, DelayctlError, NotPermitted, Ref
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
 from delayctl.topology.spec import BrokerWaits, Spec
-from delayctl.topology.wording import plural, quoted, shorten
+from delayctl.topology.wording import argument, plural, quoted, shorten
 
 _SLACK_MS = 3_600_000
 _MOST_ID_BYTES = 255
@@ -76,7 +76,9 @@ def cancel(
     remembered_ms = _longest_ms(spec) if asked_ms is None else asked_ms
     until_ms = 0 if undo else time.time_ns() // 1_000_000 + remembered_ms
     host = host_for(connection, connection.vhost_for(spec))
-    unconfirmed = _tell(host.access, spec, [Cancellation(message_id, until_ms) for message_id in message_ids])
+    unconfirmed = _tell(
+        host.access, spec, [Cancellation(message_id, until_ms) for message_id in message_ids], file=topology
+    )
     if unconfirmed:
         raise _stopped(message_ids, unconfirmed, "taken back" if undo else "cancelled")
     if output == "json":
@@ -86,13 +88,13 @@ def cancel(
     return exit_codes.DONE
 
 
-def _tell(access: Access, spec: Spec, cancellations: list[Cancellation]) -> list[str]:
+def _tell(access: Access, spec: Spec, cancellations: list[Cancellation], *, file: str) -> list[str]:
     """Publish the cancellations and wait until the broker has them; without their stream they would be parked.
 
     Ctrl-C ends the waiting, and gives the ids that are not confirmed by then.
     """
     names = Names(spec.prefix)
-    _check_stream(access, names.cancellations())
+    _check_stream(access, names.cancellations(), file=file)
     sent: dict[str, Delivery] = {}
     with DelayPublisher(access, topology=Ways(names.exit(), ()), name="delayctl cancel") as publisher:
         key, exit = names.cancel_key(), names.exit()
@@ -125,7 +127,7 @@ def _named(message_ids: Sequence[str]) -> str:
     return ", ".join(shorten(each, _MOST_ID_BYTES) for each in message_ids)
 
 
-def _check_stream(access: Access, stream: str) -> None:
+def _check_stream(access: Access, stream: str, *, file: str) -> None:
     connection = Connection(access, name="delayctl cancel")
     try:
         connection.open_channel(confirms=False)
@@ -134,7 +136,7 @@ def _check_stream(access: Access, stream: str) -> None:
         return  # Who may not even look may still write to the exit.
     except Refused as error:
         what = f"the stream {quoted(stream)} is not on the broker"
-        raise Refused(what, code=error.code, fix="declare it: delayctl apply topology.yaml") from error
+        raise Refused(what, code=error.code, fix=f"declare it: delayctl apply {argument(file)}") from error
     finally:
         connection.close()
 

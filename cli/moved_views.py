@@ -40,7 +40,7 @@ class Errand:
 def moved_text(moved: Moved, errand: Errand, seconds: float) -> str:
     """The answer as people read it."""
     if not errand.ready:
-        return f"Nothing is in {errand.queue}."
+        return f"Nothing is ready in {errand.queue}."
     return "\n".join([_headline(moved, errand, seconds), *_places(moved), *_kept(moved), *_remarks(moved, errand)])
 
 

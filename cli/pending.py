@@ -1,7 +1,8 @@
 """The command that lists what waits and what is parked."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -20,7 +21,7 @@ from delayctl.cli.returning import Returning, returning
 from delayctl.cli.views import to_json_text
 from delayctl.consumers.deaths import Delays
 from delayctl.consumers.look import look
-from delayctl.topology.errors import BadOption
+from delayctl.topology.errors import BadOption, BrokerError
 from delayctl.topology.expand import expand
 from delayctl.topology.names import Names
 from delayctl.topology.spec import Spec
@@ -67,12 +68,25 @@ def pending(*, topology: str, sample: int | None, is_listed: bool, output: str, 
     places = _chosen(_places(spec, waiting_in(desired, host.read(spec.prefix, unseen=UNSEEN))), levels, queues)
     delays, types = Delays.of(desired), {queue.name: queue.settings.type for queue in desired.queues}
     found = [_look_at(host, place, delays, sample, types.get(place.queue), disturb=disturb) for place in places]
+    untaken = _untaken(host)
+    found = [replace(each, dead_lettering=untaken(each.place.queue)) for each in found]
     now_ms = time.time_ns() // 1_000_000
     if output == "json":
         click.echo(to_json_text(pending_json(found, now_ms)))
     else:
         click.echo(pending_text(found, now_ms, is_listed=is_listed))
     return exit_codes.DONE
+
+
+def _untaken(host: Host) -> Callable[[str], int | None]:
+    """How many messages of a queue expired and found no taker yet, some seconds ago: nobody can be given these."""
+    try:
+        assert host.management is not None
+        listed = host.management.get(f"queues/{host.management.vhost}?columns=name,messages_dlx")
+    except BrokerError:
+        return lambda _: None
+    counts = {each["name"]: each.get("messages_dlx") or 0 for each in listed}
+    return lambda queue: counts.get(queue, 0)
 
 
 def _places(spec: Spec, waiting: Iterable[Waiting]) -> list[Place]:

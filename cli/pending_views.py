@@ -37,6 +37,7 @@ class Found:
     keeps_places: bool | None = (
         True  # What was looked at, or would have been, is put back where it was; None: nobody says.
     )
+    dead_lettering: int | None = 0  # Expired, without a taker yet: not among the ready. None: nobody says.
 
 
 def pending_text(found: Sequence[Found], now_ms: int, *, is_listed: bool) -> str:
@@ -51,14 +52,20 @@ def pending_text(found: Sequence[Found], now_ms: int, *, is_listed: bool) -> str
 
 def _totals(waiting: Sequence[Found], parked: Sequence[Found]) -> Iterator[str]:
     waits, rests = (sum(each.ready for each in some) for some in (waiting, parked))
-    yield f"In all: {plural(waits, 'message')} waiting, {rests:,} parked."
+    untaken = sum(each.dead_lettering or 0 for each in waiting)
+    kept = f", {untaken:,} expired without a taker" if untaken else ""
+    yield f"In all: {plural(waits, 'message')} waiting, {rests:,} parked{kept}."
 
 
 def _waiting_lines(found: Found, now_ms: int, is_listed: bool) -> Iterator[str]:
     yield f"level {found.place.level}: {_counted(found)}"
-    for key, some in _by(found.seen, lambda one: one.key):
+    groups = _by(found.seen, lambda one: one.key)
+    for key, some in groups[:_MOST_LINES]:
         dues = [one.due_ms for one in some if one.due_ms is not None]
         yield f"  {len(some):>7,}  {shorten(key, _KEY_WIDTH)}{_due_range(dues, now_ms)}"
+    yield from _others(groups, "keys")
+    if found.dead_lettering:
+        yield f"  {found.dead_lettering:>7,}  expired and found no taker yet: delayctl doctor says why"
     if found.seen:
         yield "  due: " + ", ".join(f"{count:,} {when}" for when, count in due_counts(found.seen, now_ms))
     if is_listed:
@@ -67,11 +74,13 @@ def _waiting_lines(found: Found, now_ms: int, is_listed: bool) -> Iterator[str]:
 
 def _parked_lines(found: Found, now_ms: int, is_listed: bool) -> Iterator[str]:
     yield f"parked in {found.place.queue}: {_counted(found)}"
-    for (key, reason), some in _by(found.seen, lambda one: (one.key, one.reason)):
+    groups = _by(found.seen, lambda one: (one.key, one.reason))
+    for (key, reason), some in groups[:_MOST_LINES]:
         since = [one.since_ms for one in some if one.since_ms is not None]
         oldest = f", the oldest {_ago(min(since), now_ms)}" if since else ""
         why = f": {shorten(reason, _REASON_WIDTH)}" if reason else ""
         yield f"  {len(some):>7,}  {shorten(key, _KEY_WIDTH)}{why}{oldest}"
+    yield from _others(groups, "kinds")
     if is_listed:
         for one in found.seen:
             yield _line(one, "parked at an unknown time" if one.since_ms is None else _ago(one.since_ms, now_ms))
@@ -79,7 +88,7 @@ def _parked_lines(found: Found, now_ms: int, is_listed: bool) -> Iterator[str]:
 
 def _counted(found: Found) -> str:
     if not found.ready:
-        return "nothing"
+        return "nothing is ready" if found.dead_lettering else "nothing"
     seen = len(found.seen)
     part = "" if not seen or seen >= found.ready else f"; of the first {seen:,}:"
     return plural(found.ready, "message") + part
@@ -89,7 +98,13 @@ def _by(seen: Iterable[Sighting], what: Any) -> list[tuple[Any, list[Sighting]]]
     groups: dict[Any, list[Sighting]] = {}
     for one in seen:
         groups.setdefault(what(one), []).append(one)
-    return sorted(groups.items(), key=lambda pair: -len(pair[1]))[:_MOST_LINES]
+    return sorted(groups.items(), key=lambda pair: -len(pair[1]))
+
+
+def _others(groups: Sequence[tuple[Any, list[Sighting]]], what: str) -> Iterator[str]:
+    """What is left out of the lines, so that the numbers add up."""
+    if others := groups[_MOST_LINES:]:
+        yield f"  {sum(len(some) for _, some in others):>7,}  of {len(others):,} other {what}"
 
 
 def due_counts(seen: Iterable[Sighting], now_ms: int) -> list[tuple[str, int]]:
@@ -186,6 +201,7 @@ def _found_json(found: Found, now_ms: int) -> dict[str, Any]:
         "level": found.place.level,
         "ttl_ms": found.place.ttl.ms if found.place.ttl else None,
         "messages": found.ready,
+        "dead_lettering": found.dead_lettering,
         "looked_at": len(found.seen),
         "held_ms": found.held_ms,
         "returned_too_often": found.is_worn,

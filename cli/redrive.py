@@ -1,11 +1,12 @@
 """The command that moves parked messages back to where they belong."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import click
+from delayctl.cli import exit_codes
 from delayctl.cli.host import Host, host_for
 from delayctl.cli.moved_views import NOT_MEANT, code_of
 from delayctl.cli.moving import Order, carry_out, raise_trouble, rate_from, result_json, result_text
@@ -24,7 +25,7 @@ from delayctl.consumers.deaths import Delays
 from delayctl.consumers.homes import Homes, Known, Onward, Stays
 from delayctl.consumers.inbox import Delivery
 from delayctl.consumers.mover import Decide
-from delayctl.consumers.sighting import Sighting, Unreadable, sighted
+from delayctl.consumers.sighting import Sighting, Unreadable, ids_of, sighted
 from delayctl.topology.errors import BadOption, DelayctlError
 from delayctl.topology.expand import expand
 from delayctl.topology.key_index import IndexedNetwork
@@ -32,6 +33,7 @@ from delayctl.topology.routing import Network
 from delayctl.topology.spec import Spec
 from delayctl.topology.wording import quoted, shorten
 
+_MOST_NAMED = 10
 _UNCHECKED = (
     "whether queues are still bound is not checked, and what finds none is parked in the queue of what has no route"
 )
@@ -79,13 +81,30 @@ def redrive(*, topology: str, queue: str | None, output: str, **options: Any) ->
     network = _network(host, spec, is_needed=name == known.unrouted and to is None)
     homes = Homes(known, network, to, by_origin, keep, _is_there_on(host, network))
     exit = known.exit if spec.has_delays else ""
-    decide = decision(homes, wanted.wants)
+    missing = set(wanted.ids)
+
+    def wants(seen: Sighting, now_ms: int) -> bool:
+        missing.difference_update(ids_of(seen))
+        return wanted.wants(seen, now_ms)
+
+    decide = decision(homes, wants)
     given_back = returning(host, name, {each.name: each.settings.type for each in expand(spec).queues}.get(name))
     order = Order(host, name, decide, exit, is_dry, rate, limit, "Redriven", "Would redrive", returning=given_back)
     result = carry_out(order)
-    click.echo(to_json_text(result_json(result)) if output == "json" else result_text(result))
+    if output == "json":
+        click.echo(to_json_text({**result_json(result), "not_found": sorted(missing)}))
+    else:
+        click.echo("\n".join([result_text(result), *_not_found(missing)]))
     raise_trouble(result.trouble, [result.moved])
-    return code_of(result.moved)
+    code = code_of(result.moved)
+    return exit_codes.FAILED if missing and code == exit_codes.DONE else code
+
+
+def _not_found(missing: Collection[str]) -> Iterator[str]:
+    if missing:
+        names = ", ".join(map(quoted, sorted(missing)[:_MOST_NAMED]))
+        more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+        yield f"Not found: {names}{more}. It may be out already, in another queue, or behind what was looked at."
 
 
 def decision(homes: Homes, wants: Callable[[Sighting, int], bool]) -> Decide:

@@ -16,6 +16,7 @@ from delayctl.topology.wording import command, near, plural, quoted, shorten
 _NAMED = 5
 _REASON_WIDTH = 100
 _NO_LOOK = Look()
+_NO_ROUTE = ": no route"
 _WHY_CANARIES = "delayctl verify had given them up, and what catches them was gone when they came out."
 
 
@@ -26,7 +27,9 @@ def unrouted(examination: Examination) -> Iterator[Symptom]:
             yield _of_canaries(examination, reason)
             continue
         seen = [(message, _way(message, reason.at, examination)) for message in _look(examination, reason.at).seen]
-        lines = _counted([_told_way(message, way, examination) for message, way in seen])
+        told = [_told_way(message, way, examination) for message, way in seen]
+        # Of kinds that are as frequent those are named that tell what to do, such as a slip.
+        lines = _counted(sorted(told, key=lambda line: line.endswith(_NO_ROUTE)))
         others = [way for message, way in seen if not message.is_canary]
         homeless = [way for way in others if isinstance(way, NoWay)]
         apply = (command("delayctl", "apply", examination.source),) if homeless or not others else ()
@@ -92,7 +95,7 @@ def _told_way(message: Seen, way: Way | NoWay, examination: Examination) -> str:
     known = sorted({b.key for b in examination.network.bindings_from.get(examination.desired.exit, ())})
     close = near(message.key, known)
     hint = f"; {quoted(close)} has one" if close else ""
-    return f"{begin}: no route{hint}"
+    return f"{begin}{_NO_ROUTE}{hint}"
 
 
 def given_up(examination: Examination) -> Iterator[Symptom]:

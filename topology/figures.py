@@ -13,6 +13,7 @@ from delayctl.topology.duration import Duration
 
 Samples = tuple[tuple[int, int], ...]  # (milliseconds since 1970, value), oldest first.
 
+_BLOCKED_BY = 32  # So many messages without a taker block an at-least-once queue as a whole.
 INTERVAL_MS = 5_000  # How often a broker renews its figures, unless told otherwise.
 _RATE_WINDOW_MS = 60_000
 # A sample may be older than its time stamp says: by some seconds, or by two minutes where there is one per minute.
@@ -40,6 +41,11 @@ class Figures:
     def waiting(self) -> int | None:
         """All messages of the queue."""
         return None if self.ready is None else self.ready + (self.unacknowledged or 0) + self.dead_lettering
+
+    @property
+    def is_blocked(self) -> bool:
+        """Say whether so many messages are without a taker that an at-least-once queue hands on nothing more."""
+        return self.dead_lettering >= _BLOCKED_BY
 
     @property
     def has_majority(self) -> bool:

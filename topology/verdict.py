@@ -14,7 +14,6 @@ Severity = Literal["unhealthy", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("unhealthy", "warning", "note")
 
 _NEARLY_FULL = 0.8
-_BLOCKED_BY = 32  # So many messages without a taker block an at-least-once queue as a whole.
 BROKEN_STATES = frozenset({"crashed", "down", "minority", "stopped", "terminated"})
 _NAMED = 5
 
@@ -207,7 +206,7 @@ def untaken_messages(status: Status, _: str) -> Iterator[Reason]:
         if count := level.figures.dead_lettering:
             what = f"{plural(count, 'message')} of {level.queue} expired and found no taker yet"
             fix = "see that the exit leads somewhere and that the queues behind it take messages"
-            yield Reason("unhealthy" if count >= _BLOCKED_BY else "warning", what, fix, level.queue)
+            yield Reason("unhealthy" if level.figures.is_blocked else "warning", what, fix, level.queue)
 
 
 def parked_messages(status: Status, _: str) -> Iterator[Reason]:

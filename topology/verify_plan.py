@@ -13,6 +13,7 @@ from delayctl.topology.routing import FURTHER_KEYS, Network
 from delayctl.topology.verify_ways import (
     Seen,
     arrivals,
+    blocked,
     bystanders,
     delay_troubles,
     net_trouble,
@@ -129,9 +130,10 @@ class _Planner:
     def _hastened(self, probe: Probe, expected: tuple[Trouble, ...]) -> Task:
         """What is longer than anybody waits for; only the first message of a queue can be hastened."""
         queue = probe.queues[0]
-        figures, full = self.seen.figures.get(queue), refusing(self.network, queue, self.seen)
+        figures = self.seen.figures.get(queue)
         longer = f"longer than --up-to {self.effort.up_to}"
-        unsent = expected if full is None else (*expected, full)
+        unseen = (refusing(self.network, queue, self.seen), blocked(queue, self.seen, self.file))
+        unsent = (*expected, *(trouble for trouble in unseen if trouble))
         if probe.kind == "route" or probe.is_spread or not self.effort.hasten:
             return Task(probe, expected=unsent, note=longer)
         if figures is not None and figures.waiting:

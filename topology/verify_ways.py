@@ -234,6 +234,15 @@ def refusing(network: Network, queue: str, seen: Seen) -> Trouble | None:
     return Trouble("refused", what, "raise max_length or max_bytes, or publish less")
 
 
+def blocked(queue: str, seen: Seen, file: str) -> Trouble | None:
+    """Say that a queue hands nothing on, where no canary is sent that would be found missing."""
+    figures = seen.figures.get(queue)
+    if figures is None or not figures.is_blocked:
+        return None
+    what = f"{queue} is blocked: {plural(figures.dead_lettering, 'message')} expired and found no taker"
+    return Trouble("stuck", what, f"see what keeps them there: delayctl doctor {argument(file)}")
+
+
 def _is_reached(limit: int | None, taken: int | None) -> bool:
     return limit is not None and (taken or 0) >= limit
 

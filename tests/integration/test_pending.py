@@ -12,6 +12,7 @@ from delayctl.publishers.choice import Ways
 from delayctl.publishers.publisher import DelayPublisher
 from delayctl.topology.access import access_from
 
+from testbed.wait import until
 from tests.conftest import TopologyFile
 from tests.support.commands import delayctl
 from tests.support.parked import park
@@ -28,6 +29,14 @@ routes:
   - {key: "order.#", delay: any, to: orders.queue}
 retry:
   orders.queue: {levels: [400ms], max: 2, park: orders.dlq}
+"""
+STUCK = """version: 1
+delay:
+  levels: {200ms: {profile: safe}}
+queues:
+  full.queue: {arguments: {x-max-length: 1, x-overflow: reject-publish}}
+routes:
+  - {key: a.key, delay: 200ms, to: full.queue}
 """
 
 
@@ -77,6 +86,22 @@ def test_what_is_given_back_keeps_its_order(rabbit: Rabbit, kind: str, count: in
 def keeps_places(rabbit: Rabbit, file: str) -> bool:
     """Whether what is looked at in the levels of this file is put back where it was."""
     return "type: classic" in Path(file).read_text() or not rabbit.broker.version.startswith("3.")
+
+
+def test_what_nobody_takes_is_told(rabbit: Rabbit, topology: TopologyFile) -> None:
+    """Expired, and refused by a full target: it is still there, and nobody is given it."""
+    file = topology.write(STUCK)
+    assert rabbit.delayctl("apply", file, "--yes").code == 0
+    publish(rabbit, file, "200ms", ["one", "two", "three"], key="a.key")
+    until(lambda: rabbit.queue("delay.200ms.queue").get("messages_dlx") == 2, 30)
+
+    (found,) = answered(rabbit, "pending", file, "--level", "200ms")["queues"]
+    told = rabbit.delayctl("pending", file, "--level", "200ms").out
+    delivered = rabbit.delayctl("expedite", file, "--level", "200ms", "--all").out
+
+    assert (found["messages"], found["dead_lettering"]) == (0, 2)
+    assert "2  expired and found no taker yet" in told
+    assert delivered == "Nothing is ready in delay.200ms.queue.\n"
 
 
 class TestPending:

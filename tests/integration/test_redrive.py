@@ -202,6 +202,18 @@ class TestChosen:
         assert rabbit.ready("orders.queue") == 0
         assert bodies(rabbit, "orders.dlq") == before
 
+    def test_an_id_that_is_not_there(self, rabbit: Rabbit, parked: str) -> None:
+        """It is named, and the exit code says so; what was found is moved."""
+        options = ("--where", "id=a-1", "--where", "id=c-9")
+
+        ran = rabbit.delayctl("redrive", parked, "--queue", "orders.dlq", *options)
+        answer = redriven(rabbit, parked, "--queue", "orders.dlq", *options, code=1)
+
+        assert ran.code == 1
+        assert ran.out.splitlines()[-1].startswith("Not found: 'c-9'. It may be out already")
+        assert (answer["moved"], answer["not_found"]) == (0, ["a-1", "c-9"])
+        assert bodies(rabbit, "orders.queue") == ["a-1"]
+
     def test_at_a_pace(self, rabbit: Rabbit, parked: str) -> None:
         """Five at five a second take four fifths of a second, at least."""
         answer = redriven(rabbit, parked, "--queue", "orders.dlq", "--rate", "5/s")
@@ -398,7 +410,7 @@ class TestTrouble:
         """That is fine, and said."""
         ran = rabbit.delayctl("redrive", file, "--queue", "orders.dlq")
 
-        assert (ran.code, ran.out) == (0, "Nothing is in orders.dlq.\n")
+        assert (ran.code, ran.out) == (0, "Nothing is ready in orders.dlq.\n")
 
     def test_interrupted(self, rabbit: Rabbit, parked: str) -> None:
         """Ctrl-C ends it with an answer; what was moved is moved, the rest is there."""

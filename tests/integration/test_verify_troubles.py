@@ -316,6 +316,22 @@ def test_a_full_queue_that_refuses_and_is_long(rabbit: Rabbit, topology: Topolog
     assert (found.json["ways"][1]["sent"], rabbit.ready("delay.1h.queue")) == (0, 5)
 
 
+def test_a_queue_that_hands_nothing_on(rabbit: Rabbit, topology: TopologyFile, verify: Verify) -> None:
+    """Blocked by what a full target refuses: no canary is sent behind that, and it is not proved all the same."""
+    target = "queues: {full.queue: {arguments: {x-max-length: 1, x-overflow: reject-publish}}}\n"
+    routes = "routes: [{key: a.key, delay: 2s, to: full.queue}]\n"
+    apply(rabbit, topology, f"version: 1\ndelay: {{levels: {{2s: {{profile: safe}}}}}}\n{target}{routes}")
+    rabbit.publish("delay.2s.exchange", "a.key", *(f"{number}" for number in range(40)))
+    told = {"messages_dlx": 39, "messages_ready": 0}
+    until(lambda: told.items() <= rabbit.queue("delay.2s.queue").items(), 30)
+
+    found = verify("--up-to", "1s")
+
+    assert (found.code, found.troubles) == (1, {"level 2s": ["stuck"]})
+    said = "delay.2s.queue is blocked: 39 messages expired and found no taker"
+    assert found.json["ways"][1]["troubles"][0]["what"] == said
+
+
 def test_pushed_out(rabbit: Rabbit, topology: TopologyFile, verify: Verify) -> None:
     """A rush behind the canaries makes them leave before their time."""
     apply(rabbit, topology, "version: 1\ndelay: {levels: {3s: {max_length: 10}}}\n")

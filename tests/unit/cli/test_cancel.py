@@ -121,3 +121,21 @@ class TestStopped:
 
         assert ran.err.startswith("Error: stopped: not confirmed, may be cancelled or not: a, b\n")
         assert time.monotonic() - begun < 15
+
+
+def test_what_is_to_be_applied_is_named(tmp_path: Path) -> None:
+    """Where the stream is not there: the command can be typed as it stands."""
+    applied, file = tmp_path / "applied.yaml", tmp_path / "the shop.yaml"
+    applied.write_text("version: 1\ndelay: {levels: [1m]}\n")
+    file.write_text(FILE)
+
+    with SimulatedBroker(applied) as broker:
+        ran = delayctl("cancel", str(file), "order-4711", "--url", broker.url)
+
+    assert (ran.code, ran.err.splitlines()) == (
+        1,
+        [
+            "Error: the stream 'delay.cancelled.stream' is not on the broker",
+            f"  fix: declare it: delayctl apply '{file}'",
+        ],
+    )

@@ -153,6 +153,30 @@ def test_pending() -> None:
     check_golden("pending.json", to_json_text(pending_json(PENDING, NOW_MS)) + "\n")
 
 
+def test_what_expired_and_found_no_taker_is_told() -> None:
+    """Nobody is given such messages, so that a count of what is ready says that there is nothing."""
+    place = Place("delay.safe.queue", "safe", Duration(60_000))
+
+    told = pending_text([Found(place, 0, (), dead_lettering=35)], NOW_MS, is_listed=False)
+
+    assert told == (
+        "level safe: nothing is ready\n"
+        "       35  expired and found no taker yet: delayctl doctor says why\n"
+        "In all: 0 messages waiting, 0 parked, 35 expired without a taker."
+    )
+
+
+def test_kinds_that_are_left_out_are_counted() -> None:
+    """So that the numbers add up: parked for twenty-five reasons, one of them twice; and as many keys that wait."""
+    reasons = ["why 0", *(f"why {number}" for number in range(25))]
+    dead = Found(Place("orders.dlq", None), 26, tuple(parked("k", reason, 90) for reason in reasons))
+    due = Found(Place("delay.1m.queue", "1m"), 25, tuple(waiting(f"key {number}", 2) for number in range(25)))
+
+    told = pending_text([due, dead], NOW_MS, is_listed=False).splitlines()
+
+    assert [line for line in told if " other " in line] == ["        5  of 5 other keys", "        5  of 5 other kinds"]
+
+
 def test_each_message_is_due_once() -> None:
     """In the order of time."""
     seen = [waiting("k", seconds) for seconds in (-5, 0, 10, 11, 3_600, 90_000, 10**6)] + [waiting("k", None)]

@@ -485,6 +485,16 @@ class TestParked:
         assert len(diagnosis.details) == 6
         assert diagnosis.details[-1] == "and 3 other kinds"
 
+    def test_h301_a_slip_among_many_keys(self) -> None:
+        """It is named before those that are as frequent, since it tells what to do."""
+        seen = tuple(Seen(key) for key in (*(f"key{number}" for number in range(8)), "order.craeted"))
+        figures = {"delay.unrouted.queue": replace(IDLE, ready=9)}
+
+        [diagnosis] = found(examination(figures=figures, looks={"delay.unrouted.queue": Look(seen)}), "H301")
+
+        assert diagnosis.details[0] == "1 × key 'order.craeted': no route; 'order.created' has one"
+        assert diagnosis.details[-1] == "and 4 other kinds"
+
     def test_h302_by_reason(self) -> None:
         """As the consumer wrote it."""
         looks = {

@@ -208,6 +208,16 @@ def test_a_full_queue_that_refuses_is_not_proved(waiting: int, said: list[str], 
     assert [trouble.name for trouble in task.expected] == said
 
 
+@pytest.mark.parametrize(("untaken", "said"), [(31, []), (32, ["stuck"])])
+def test_a_queue_that_hands_nothing_on_is_not_proved(untaken: int, said: list[str]) -> None:
+    """What expired and found no taker is in front of any canary."""
+    seen = replace(SEEN, figures={**SEEN.figures, "delay.15m.queue": Figures(0, dead_lettering=untaken)})
+
+    task = task_for("15m", seen)
+
+    assert (task.flight, [trouble.name for trouble in task.expected]) == (None, said)
+
+
 def test_routes_are_looked_at() -> None:
     """Consumers get no canary."""
     task = task_for("orders.exchange 'order.created' to orders.queue")
