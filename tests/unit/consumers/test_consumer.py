@@ -279,3 +279,16 @@ def test_a_run_after_a_stop_consumes_nothing_and_says_so(caplog: pytest.LogCaptu
     assert caplog.messages == [
         "nothing is consumed, since stop() was called: make another DelayConsumer to consume again"
     ]
+
+
+def test_a_handler_that_comes_too_late_is_refused() -> None:
+    """Its queue would not be consumed, and nobody would say so."""
+    with SimulatedBroker(TWO) as broker:
+        consumer = DelayConsumer(broker.url, topology=TWO)
+        consumer.handle("work", lambda _: None)
+        with at_work(consumer):
+            assert consumer.connected.wait(10)
+            with pytest.raises(DelayctlError, match="'other' gets its handler too late"):
+                consumer.handle("other", lambda _: None)
+
+    assert consumer.queues == ("work",)
