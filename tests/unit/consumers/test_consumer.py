@@ -292,3 +292,13 @@ def test_a_handler_that_comes_too_late_is_refused() -> None:
                 consumer.handle("other", lambda _: None)
 
     assert consumer.queues == ("work",)
+
+
+def test_a_second_handler_of_a_queue_is_refused() -> None:
+    """It took the place of the first, whose work was never done and acknowledged all the same."""
+    consumer, seen = DelayConsumer(topology=TWO), list[Message]()
+    consumer.handle("work", seen.append)
+    consumer.handle("work", seen.append)  # The same once more, as with another policy, takes nothing away.
+
+    with pytest.raises(DelayctlError, match="'work' has a handler already"):
+        consumer.handle("work", lambda _: None)
