@@ -103,12 +103,22 @@ class DelayConsumer:
     def handle(
         self, name: str, handler: Handler, *, policy: Policy | str | None = None, park: str | None = None
     ) -> None:
-        """Give a queue its handler.
+        """Give a queue its one handler, before `run`.
 
         `policy` and `park` replace what the topology says of its retries; a policy may be named, such as
         "fixed 5m", "exponential 10s", "list 10s 1m 5m" or "rocketmq".
         """
         _check_handler(name, handler)
+        if self._finished is not None:
+            raise DelayctlError(
+                f"queue {quoted(name)} gets its handler too late: the consumer runs, and would not consume it",
+                fix="call handle before run, or make another consumer for it",
+            )
+        if self._handlers.get(name, handler) != handler:
+            raise DelayctlError(
+                f"queue {quoted(name)} has a handler already, and a message goes to one alone",
+                fix="call both from one function, or make another consumer for the second",
+            )
         retry = next((retry for retry in self._spec.retries if retry.queue == name), None)
         if retry is not None:
             self._plans[name] = Plan(self._retries_of(retry, policy, park), self._parking(park or retry.park))

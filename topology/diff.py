@@ -51,7 +51,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     work.warnings += [text for change in sorted(work.changes, key=order) for text in warnings_of(change, scene)]
     work.warnings += two_ways_at_once(work.changes, both.live)
     work.refusals += names_taken(work.changes, both.live)
-    work.refusals += unmet(both, on_ladder=sum(scene.waiting_above(0).values()))
+    work.refusals += unmet(both, on_ladder=sum(scene.waiting_above(0).values()), staying=_theirs_that_stay(held, scene))
     work.refusals += bent_by_others(both, vhost)
     work.warnings += remarks(both, [resource_of(change) for change in held])
     work.warnings += _insisted_on_nothing(work)
@@ -77,6 +77,12 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
         if work.changes or record != both.owned
         else "",
     )
+
+
+def _theirs_that_stay(held: Iterable[Change], scene: Scene) -> frozenset[str]:
+    """The exchanges of services that are not as the file says, and are not declared anew."""
+    exchanges = (c.after for c in held if isinstance(c, Replace) and isinstance(c.after, Exchange))
+    return frozenset(each.name for each in exchanges if not scene.names.is_given(each.name))
 
 
 def at_stake(both: Comparison) -> frozenset[str]:

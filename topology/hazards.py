@@ -16,6 +16,7 @@ from delayctl.topology.plan import Change, Create, Delete, Replace, Update, reso
 from delayctl.topology.stakes import Hazard, Scene
 from delayctl.topology.wording import plural, typed
 
+_MARK_IT = "mark it 'existing: true'"
 # The arguments without which a delay queue loses messages, or lets them out at another time or with another key.
 _KEEPS_A_PROMISE = frozenset(map(argument_name, ("ttl", "dead_letter_exchange", "dead_letter_key", "expires")))
 
@@ -241,7 +242,7 @@ def _policy_before(policy: Policy, live: Live) -> Settings:
 
 def _of_queue_replacement(queue: Queue, scene: Scene) -> Hazard | None:
     if queue.name not in scene.desired.delay_queues and queue not in scene.owned:
-        fix = f"list its real arguments in the file, mark it 'existing: true', or replace it with --accept-loss {typed(queue.name)}"
+        fix = f"list its real arguments in the file, {_MARK_IT}, or replace it with --accept-loss {typed(queue.name)}"
         return Hazard(queue.name, "exists with other settings, and delayctl did not make it", fix)
     needed = queue.name in scene.safety_net and scene.waiting
     loss = _of_queue_loss(queue.name, scene)
@@ -270,17 +271,15 @@ def _of_exchange_replacement(name: str, scene: Scene) -> Hazard | None:
         return Hazard(name, reason, f"let the owners bind again afterwards: give --accept-loss {typed(name)}")
     if name not in scene.owned.exchanges and (theirs := _bindings_of_others(name, scene)):
         reason = f"is there as another exchange with {plural(theirs, 'binding')}, and delayctl did not make it"
-        return Hazard(
-            name, reason, f"give the file a prefix of its own, or replace it with --accept-loss {typed(name)}"
-        )
+        is_ours = scene.names.is_given(name)  # And moves with the prefix, as names of the file do not.
+        fix = "give the file a prefix of its own" if is_ours else f"change the file to match it, {_MARK_IT}"
+        return Hazard(name, reason, f"{fix}, or replace it with --accept-loss {typed(name)}")
     if name == scene.desired.exit or name in scene.safety_net or scene.names.step_of(name) is not None:
         return _of_absence(name, scene) if scene.waiting else None
     if name in scene.desired.entrances or name == scene.names.entrance(ANY):
         return None
     reason = "its type or arguments differ, and publishers would meet a missing exchange while it is replaced"
-    return Hazard(
-        name, reason, f"change the file to match it, mark it 'existing: true', or give --accept-loss {typed(name)}"
-    )
+    return Hazard(name, reason, f"change the file to match it, {_MARK_IT}, or give --accept-loss {typed(name)}")
 
 
 def _bindings_of_others(exchange: str, scene: Scene) -> int:

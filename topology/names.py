@@ -156,6 +156,10 @@ class Names:
         # A colon in the virtual host's name must not look like the one before the prefix.
         return f"delayctl:{vhost.replace('%', '%25').replace(':', '%3A')}:{self.prefix}"
 
+    def is_given(self, name: str) -> bool:
+        """Whether this is a name as delayctl gives them, which goes with the prefix."""
+        return name.startswith(f"{self.prefix}delay.")
+
     def reserved(self, level: str) -> bool:
         """Say whether a level of this name would collide with another object of ours."""
         return level in {"unrouted", "lock", "move", "verify", ANY}

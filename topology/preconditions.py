@@ -1,7 +1,7 @@
 """What has to hold before anything is applied, and that no change of ours brings about."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from delayctl.topology.changes import Comparison
 from delayctl.topology.compare import compare_policy
@@ -17,11 +17,11 @@ from delayctl.topology.wording import plural, shorten
 _ALL_AT_ONE_LEVEL = ", and let all its routes wait at one level: each of them takes every message then"
 
 
-def unmet(both: Comparison, *, on_ladder: int) -> Iterator[Refusal]:
-    """What does not hold; so many messages are on their way through a ladder."""
+def unmet(both: Comparison, *, on_ladder: int, staying: Set[str] = frozenset()) -> Iterator[Refusal]:
+    """What does not hold; so many messages are on their way through a ladder, and these exchanges stay of another type."""
     if tuple(both.asked):
         yield from _existing_that_is_not(both)  # To those who remove all, it does not matter.
-    yield from _routes_that_its_type_does_not_know(both)
+    yield from _routes_that_its_type_does_not_know(both, staying)
     yield from _policies_of_others(both)
     yield from _another_ladder(both, on_ladder)
     yield from _retries_that_would_not_wait(both)
@@ -42,10 +42,10 @@ def _existing_that_is_not(both: Comparison) -> Iterator[Refusal]:
             yield Refusal(subject, reason, f"write type: {kind}", blocking=True)
 
 
-def _routes_that_its_type_does_not_know(both: Comparison) -> Iterator[Refusal]:
-    """Where the file leaves a type to the broker, only the broker knows whether its routes take what they say."""
+def _routes_that_its_type_does_not_know(both: Comparison, staying: Set[str]) -> Iterator[Refusal]:
+    """Where the type is the broker's, as it is left to it or can't be changed, only it knows whether routes take what they say."""
     untyped = {one.name for one in both.desired.existing if one.kind == "exchange" and one.type is None}
-    untyped &= both.live.exchanges.keys()
+    untyped = (untyped | staying) & both.live.exchanges.keys()
     ways: dict[str, list[Binding]] = defaultdict(list)
     for binding in both.desired.bindings if untyped else ():
         if binding.source in untyped:

@@ -1,5 +1,7 @@
 """What PyYAML says about broken YAML, in words that name the place to mend."""
 
+import re
+
 import yaml
 from delayctl.topology.errors import Problem
 from delayctl.topology.lines import LINE_BREAK
@@ -7,6 +9,7 @@ from delayctl.topology.render import Rendered
 from delayctl.topology.wording import quoted
 
 _INVISIBLE = ("\x85", "\u2028", "\u2029")
+_GLUED = re.compile(r"(?:^ *|[{,] *|- +)([\w.-]+:)(?=[^\s:/])|^ *(-)(?=[^\s-])")  # `name:value` or `-value`.
 _ANYWHERE = "check quotes, brackets and indentation at and above this line"
 
 
@@ -43,6 +46,12 @@ def _words(error: yaml.MarkedYAMLError, rendered: Rendered, noticed: int, begun:
         before = f" before line {there.line}" if there != rendered.location(begun) else ""
         message = f"the '{opened}' that opens here is not closed, or a comma is missing{before}"
         return begun, message, f"close it with '{closed}', or separate the values with commas"
+    if any(each in context + problem for each in ("simple key", "mapping values", "unexpected ':'")):
+        for number in (begun, begun - 1):
+            if glued := _GLUED.search(lines[number - 1]):
+                sign = (glued[1] or glued[2])[-1]
+                fix = "write '- value'" if sign == "-" else "write 'name: value'"
+                return number, f"a space is missing behind the '{sign}' of {quoted(lines[number - 1].strip())}", fix
     if "simple key" in context:
         return begun, f"{quoted(lines[begun - 1].strip())} has no ':'", "write 'name: value', or '- value' in a list"
     if "block mapping" in context or "block collection" in context:

@@ -118,7 +118,7 @@ def _another_file(both: Comparison) -> Iterator[str]:
     recorded = (owned.exchanges & live.exchanges.keys()) | (owned.queues & live.queues.keys())
     described = {thing.name for things in (asked.exchanges, asked.queues, asked.existing) for thing in things}
     before, after = (
-        {name for name in names if not name.startswith(f"{asked.prefix}delay.")} for names in (recorded, described)
+        {name for name in names if not Names(asked.prefix).is_given(name)} for names in (recorded, described)
     )
     if before and after and not before & after:
         shown = ", ".join(sorted(before)[:5]) + (", …" if len(before) > 5 else "")

@@ -279,3 +279,26 @@ def test_a_run_after_a_stop_consumes_nothing_and_says_so(caplog: pytest.LogCaptu
     assert caplog.messages == [
         "nothing is consumed, since stop() was called: make another DelayConsumer to consume again"
     ]
+
+
+def test_a_handler_that_comes_too_late_is_refused() -> None:
+    """Its queue would not be consumed, and nobody would say so."""
+    with SimulatedBroker(TWO) as broker:
+        consumer = DelayConsumer(broker.url, topology=TWO)
+        consumer.handle("work", lambda _: None)
+        with at_work(consumer):
+            assert consumer.connected.wait(10)
+            with pytest.raises(DelayctlError, match="'other' gets its handler too late"):
+                consumer.handle("other", lambda _: None)
+
+    assert consumer.queues == ("work",)
+
+
+def test_a_second_handler_of_a_queue_is_refused() -> None:
+    """It took the place of the first, whose work was never done and acknowledged all the same."""
+    consumer, seen = DelayConsumer(topology=TWO), list[Message]()
+    consumer.handle("work", seen.append)
+    consumer.handle("work", seen.append)  # The same once more, as with another policy, takes nothing away.
+
+    with pytest.raises(DelayctlError, match="'work' has a handler already"):
+        consumer.handle("work", lambda _: None)

@@ -6,7 +6,7 @@ import pytest
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.duration import Duration
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings, freeze_arguments
+from delayctl.topology.model import Binding, Exchange, ExchangeType, Policy, Queue, Settings, freeze_arguments
 from delayctl.topology.order import Stage
 from delayctl.topology.plan import Create, Difference, Refusal, Update, label
 from delayctl.topology.record import record_of
@@ -268,6 +268,26 @@ class TestAnyType:
     def test_routes_that_it_looks_at_are_fine(self, kind: str, route: RouteSpec) -> None:
         """An empty key is what people give to an exchange that looks at none; of other types nothing is known."""
         assert self.planned(kind, route) == ()
+
+    @pytest.mark.parametrize("kind", ["fanout", "headers"])
+    def test_one_that_is_of_another_type_than_the_file_says_is_no_better(self, kind: ExchangeType) -> None:
+        """It stays what it is, and by a key it would send every message into the delay."""
+        plan = diff(SHOP, with_exchange(Live("4.3.6"), Exchange("orders.exchange", kind)))
+
+        stays, blocks = plan.refusals
+        assert (stays.subject, stays.blocking) == ("exchange orders.exchange", False)
+        assert (blocks.subject, blocks.reason, blocks.blocking) == (
+            "exchange orders.exchange",
+            f"is of type {kind}, {EVERY_MESSAGE}",
+            True,
+        )
+
+    def test_one_of_another_type_that_routes_alike_blocks_nothing(self) -> None:
+        """By whole keys a direct exchange routes as a topic exchange does."""
+        plan = diff(SHOP, with_exchange(Live("4.3.6"), Exchange("orders.exchange", "direct")))
+
+        [stays] = plan.refusals
+        assert not stays.blocking
 
     def test_the_fix_is_accepted(self) -> None:
         """With its type in the file the same route leads from a fanout exchange."""

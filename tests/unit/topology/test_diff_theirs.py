@@ -88,14 +88,22 @@ class TestWhatIsTheirs:
 
         assert (there in agreed.record, there in made.record) == (False, True)
 
-    @pytest.mark.parametrize("name", ["delay.5m.exchange", "delay.exchange"])
-    def test_an_exchange_of_the_same_name_is_not_made_another(self, name: str) -> None:
-        """Its bindings would match other messages than they do."""
+    @pytest.mark.parametrize(
+        ("name", "instead"),
+        [
+            ("delay.5m.exchange", "give the file a prefix of its own"),
+            ("delay.exchange", "give the file a prefix of its own"),
+            ("orders.exchange", "change the file to match it, mark it 'existing: true'"),
+        ],
+    )
+    def test_an_exchange_of_the_same_name_is_not_made_another(self, name: str, instead: str) -> None:
+        """Its bindings would match other messages than they do; a prefix helps where the name is delayctl's."""
         theirs = Binding(name, "queue", "their.queue", "their.key")
         live = with_exchange(with_queue(Live("4.3.6"), Queue("their.queue")), Exchange(name, "direct"), theirs)
 
         reason = "is there as another exchange with 1 binding, and delayctl did not make it"
-        assert (f"exchange {name}", reason) in refused(diff(SHOP, live))
+        [refusal] = [each for each in diff(SHOP, live).refusals if each.subject == f"exchange {name}"]
+        assert (refusal.reason, refusal.fix) == (reason, f"{instead}, or replace it with --accept-loss {name}")
 
     @pytest.mark.parametrize(
         ("queues", "exchanges"),

@@ -37,7 +37,7 @@ OBJECTS: dict[str, dict[Kind, set[str]]] = {
 }
 # Those that name no queue and no exchange, say of a name what it is, or draw one that nobody else hits upon.
 OF_OTHER_THINGS = {
-    "level_of", "policy", "spread_level", "shard_level", "shard_queues", "wait", "is_entrance", "is_gate", "step_of", "retry_key", "park_key",
+    "level_of", "policy", "spread_level", "shard_level", "shard_queues", "wait", "is_entrance", "is_gate", "is_given", "step_of", "retry_key", "park_key",
     "cancel_key", "verify_key", "verify_pattern", "record", "reserved",
     "calibration",
 }  # fmt: skip
