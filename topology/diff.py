@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -10,6 +11,7 @@ from itertools import groupby
 from delayctl.topology.changes import Comparison
 from delayctl.topology.effective import alternate_in_force, effective, winner
 from delayctl.topology.hazards import hazard_of, judging_rank, out_of_order, queues_to_count, warnings_of
+from delayctl.topology.key_index import common_key
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
     Binding,
@@ -41,6 +43,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     """Decide what of a comparison is done, in which order, and what is refused."""
     work = _Work(both)
     _judge_all(work)
+    _hold_ways_to_dead_ends(work)
     _keep_ways_without_successor(work)
     work.changes = [*both.settles, *with_moves(work.changes, both.desired, both.live)]
     ttls = {name: level.ttl.ms for level in both.desired.waits for name in (level.queue, level.entrance)}
@@ -124,6 +127,23 @@ class _Work:
     def broken(self) -> Mapping[str, Level]:
         """The entrances that lead into what others broke."""
         return broken_by_others(self.both)
+
+    @cached_property
+    def entrances(self) -> frozenset[str]:
+        """What leads into delays, wanted or not."""
+        return self.both.desired.entrances | self.both.delays.entrances
+
+    @cached_property
+    def _look_at_keys(self) -> frozenset[str]:
+        """The exchanges that do."""
+        desired = {exchange.name: exchange for exchange in self.both.desired.exchanges}
+        exchanges = {**desired, **self.both.live.exchanges}.values()
+        return frozenset(exchange.name for exchange in exchanges if exchange.type in ("direct", "topic"))
+
+    def may_go_on(self, way: Binding, on: Binding) -> bool:
+        """Say whether a message that goes one way may go the other one later, as far as keys tell."""
+        look_at_keys = {way.source, on.source} <= self._look_at_keys
+        return not look_at_keys or common_key(way.key, on.key) is not None
 
     @property
     def scene(self) -> Scene:
@@ -209,6 +229,32 @@ def _queue_name(change: Change) -> str | None:
     return resource.name if isinstance(resource, Queue) else None
 
 
+def _hold_ways_to_dead_ends(work: _Work) -> None:
+    """A way to an exchange waits where what it leads could not go on from there yet: it would be lost."""
+    live, into = work.both.live, defaultdict[str, list[Create]](list)
+    for change in work.changes:
+        if isinstance(change, Create) and isinstance(change.resource, Binding) and change.resource.kind == "exchange":
+            into[change.resource.destination].append(change)
+    held = [(change.resource, hazard) for change, hazard in work.held.items() if isinstance(change, Create)]
+    ahead = [(way, hazard) for way, hazard in held if isinstance(way, Binding) and way.source not in work.entrances]
+    for on, hazard in ahead:
+        if not into[on.source] or _is_led_on(on, live):
+            continue
+        for change in into[on.source]:
+            way = change.resource
+            assert isinstance(way, Binding)
+            if change not in work.held and work.may_go_on(way, on):
+                work.held[change] = replace(hazard, reason=f"waits for the way on from {on.source}: {hazard.reason}")
+                ahead.append((way, hazard))
+    work.changes = [change for change in work.changes if change not in work.held]
+
+
+def _is_led_on(way: Binding, live: Live) -> bool:
+    """Say whether what a new way shall lead goes another way now: that stays as long as the new one can't come."""
+    ways = (binding for binding in live.bindings_at("exchange", way.source) if binding.source == way.source)
+    return any(share_messages(way_of(binding, live), way_of(way, live), live) for binding in ways)
+
+
 def _keep_ways_without_successor(work: _Work) -> None:
     """Where a way can't lead to its new destination yet, it goes on leading to the old one."""
     live = work.both.live
@@ -249,12 +295,12 @@ def _bent_ways(work: _Work) -> dict[Way, Hazard]:
 
 
 def _behind(way: Binding, work: _Work) -> list[Change]:
-    """What would go from behind a way that stays, where it leads into a delay: entrances, shards, queues and what rules them."""
+    """What would go from behind a way that stays: exchanges, queues, what leads there the messages of this way, and what rules them."""
     live, exchanges = work.both.live, work.both.live.exchanges
-    delays = work.both.delays
-    reached = [way.destination] if way.destination in delays.entrances | delays.queues else []
+    reached = [way.destination]
     for name in reached:
-        ahead = [b.destination for b in live.bindings_at("exchange", name) if b.source == name]
+        bindings = (b for b in live.bindings_at("exchange", name) if b.source == name)
+        ahead = [b.destination for b in bindings if work.may_go_on(way, b)]
         # A queue that is being changed has a way round.
         alternate = alternate_in_force(exchanges[name], live.policies) if name in exchanges else None
         reached += [each for each in (*ahead, alternate) if each is not None and each not in reached]
@@ -263,7 +309,7 @@ def _behind(way: Binding, work: _Work) -> list[Change]:
     def goes_from_there(resource: Resource) -> bool:
         match resource:
             case Binding(source=source):
-                return source in reached
+                return source in reached and work.may_go_on(way, resource)
             case Policy():
                 bare = (replace(exchanges[name], alternate=None) for name in reached if name in exchanges)
                 leads_round = any(alternate_in_force(exchange, (resource,)) for exchange in bare)

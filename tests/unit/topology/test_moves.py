@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from delayctl.topology.diff import diff, empty_topology
 from delayctl.topology.errors import Refused, StillHolds
-from delayctl.topology.execute import Failed, Skipped, execute
+from delayctl.topology.execute import Done, Failed, Skipped, execute
 from delayctl.topology.live import Backlog, Live
-from delayctl.topology.model import Arguments, Binding, Exchange, Queue, Topology
+from delayctl.topology.model import Arguments, Binding, Exchange, Policy, Queue, Topology
 from delayctl.topology.moves import Move
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Refusal, title
@@ -230,6 +231,48 @@ def test_the_last_exchange_of_several_is_whole_before_it_takes_over(others: int)
     apply(broker, shop("5m", exchanges=exchanges, queues=QUEUES, routes=(there, further, on)))
 
     assert seen == {frozenset({"site.queue"})}
+
+
+def through(*exchanges: str, to: str = "site.queue", then: str | None = None) -> Topology:
+    """What comes to their exchange goes through all of these to a queue, and may wait behind the last."""
+    sources = ("site.exchange", *exchanges)
+    between = [RouteSpec(("order.created",), (Target("exchange", on),), source) for source, on in pairwise(sources)]
+    last = RouteSpec(("order.created",), (Target("queue", to),), sources[-1], then)
+    specs = (*THEIRS, *(ExchangeSpec(name) for name in exchanges))
+    queues = QUEUES if to == "site.queue" else (*QUEUES, QueueSpec(to))
+    return shop("1m 5m", exchanges=specs, queues=queues, routes=(*between, last))
+
+
+@pytest.mark.parametrize("before", [through("a", then="1m"), through(to="old.queue"), through("a", to="old.queue")])
+@pytest.mark.parametrize("after", [through(then="5m"), through("b", then="5m"), through("b", "c", then="5m")])
+def test_where_a_delay_can_not_be_entered_yet_all_goes_on_as_it_did(before: Topology, after: Topology) -> None:
+    """No way leads to where none leads on, and what is behind the one that stays is there, be it in the file or not."""
+    broker = MemoryBroker.holding(replace(their_broker(), bindings=frozenset()))
+    apply(broker, before)
+    places, seen = queues_of(broker), set()
+    broker.policies["theirs"] = Policy("theirs", r"^delay\.5m", "queues", 5, (("message-ttl", 1_000),))
+    broker.watch = lambda broker: seen.add(queues_of(broker))
+
+    outcomes = list(execute(diff(after, broker.live()), broker))
+
+    assert all(isinstance(outcome, Done) for outcome in outcomes)
+    assert len(places) == 1
+    assert {*seen, queues_of(broker)} == {places}
+    del broker.policies["theirs"]
+    apply(broker, after)
+    assert queues_of(broker) == {"delay.5m.queue"}
+
+
+def test_the_plan_says_what_a_way_waits_for() -> None:
+    """The way into the delay, and why that can't come."""
+    broker = MemoryBroker.holding(their_broker())
+    broker.policies["theirs"] = Policy("theirs", r"^delay\.5m", "queues", 5, (("message-ttl", 1_000),))
+
+    refusals = {refusal.subject: refusal.reason for refusal in diff(through("b", then="5m"), broker.live()).refusals}
+
+    out_of_order = "delay.5m.queue is not as it should be: what enters it would be lost, early or late"
+    assert refusals["binding b → [order.created] delay.5m.exchange"] == out_of_order
+    assert refusals["binding site.exchange → [order.created] b"] == f"waits for the way on from b: {out_of_order}"
 
 
 def calls_of(name: str) -> Iterator[int]:
