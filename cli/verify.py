@@ -1,8 +1,10 @@
 """The command that proves a live topology by canaries."""
 
+import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -203,7 +205,8 @@ class _Trial:
                     patience_s=self.effort.patience.ms / 1000,
                     show=self.show or bar.show,
                 )
-                observed = flock.fly(self.host.access, self.desired.exit, list(flights.values()))
+                with _unlogged():
+                    observed = flock.fly(self.host.access, self.desired.exit, list(flights.values()))
             at_large = any(each.at_large for each in observed)
         except KeyboardInterrupt as stop:
             raise _stopped(name, _stays_for(name, seen, self.desired)) from stop
@@ -211,6 +214,17 @@ class _Trial:
             # Whatever is still on its way is caught by the queue, and leaves the broker with it.
             catcher.close(keep=at_large)
         return dict(zip(flights, observed, strict=True))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what a publisher logs off stderr: the report tells it, and a monitor may read both together."""
+    log = logging.getLogger("delayctl.publisher")
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was_disabled
 
 
 def _stopped(catcher: str, stays: Duration | None) -> DelayctlError:
