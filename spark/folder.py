@@ -121,7 +121,11 @@ class Folder:
     def _names(self, table: str) -> list[str]:
         selector = fs.FileSelector(f"{self._path}/{table}", allow_not_found=True)
         with self._reading(table):
-            return [info.base_name for info in self._files.get_file_info(selector)]
+            try:
+                found = self._files.get_file_info(selector)
+            except FileNotFoundError:  # It came between PyArrow's look into it and its look whether it is there.
+                found = self._files.get_file_info(selector)
+            return [info.base_name for info in found]
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Tables as folders of Parquet files: whole files or none, wherever the folder is."""
 
 import os
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,24 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "none"))
 
     assert (folder.parts("ledger"), folder.names("runs"), folder.read_json("job.json")) == ([], [], None)
+
+
+def test_a_table_may_be_made_while_it_is_looked_for(tmp_path: Path) -> None:
+    """By another driver or a task: it is empty then, and no trouble."""
+    for attempt in range(500):
+        place, gate = tmp_path / str(attempt), threading.Barrier(2)
+        place.mkdir()
+        folder = Folder(str(place))
+
+        def make(table: Path = place / "runs", gate: threading.Barrier = gate) -> None:
+            gate.wait()
+            table.mkdir()
+
+        maker = threading.Thread(target=make)
+        maker.start()
+        gate.wait()
+        assert [folder.names("runs") for _ in range(3)] == [[], [], []]
+        maker.join()
 
 
 def test_other_files_are_no_parts(tmp_path: Path) -> None:
