@@ -47,7 +47,7 @@ def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     _keep_ways_without_successor(work)
     work.changes = [*both.settles, *with_moves(work.changes, both.desired, both.live)]
     ttls = {name: level.ttl.ms for level in both.desired.waits for name in (level.queue, level.entrance)}
-    order = partial(_order, ttls)
+    order = partial(_order, ttls, both.desired)
     held = sorted(work.held, key=order)
     work.refusals += [_refusal(change, work.held[change]) for change in held if not work.held[change].passes]
     scene = work.scene
@@ -351,12 +351,16 @@ def _insisted_on_nothing(work: _Work) -> Iterator[str]:
         yield f"--accept-loss {shorten(name)}: neither the file nor the broker has anything of this name{guess}. {now}"
 
 
-def _order(delays: dict[str, int], change: Change) -> tuple[int, bool, int, int, str]:
-    """Within a stage: kind by kind, short delays first, then by name; ways are moved once all is there that they lead to."""
+def _order(delays: dict[str, int], desired: Topology, change: Change) -> tuple[int, int, int, int, str]:
+    """Within a stage: kind by kind, short delays first, then by name.
+
+    Ways are moved once all is there that they lead to, and of several, one behind the other, the last comes first.
+    """
     resource = resource_of(change)
     kinds: dict[type[Resource], int] = {Policy: 0, Exchange: 1, Queue: 2, Binding: 3}
     name = resource.source if isinstance(resource, Binding) else resource.name
-    return change.stage, isinstance(change, Move), kinds[type(resource)], delays.get(name, 0), label(resource)
+    last = 1 + desired.ends_first.get(name, 0) if isinstance(change, Move) else 0
+    return change.stage, last, kinds[type(resource)], delays.get(name, 0), label(resource)
 
 
 def empty_topology(prefix: str, existing: tuple[Reference, ...] = ()) -> Topology:

@@ -135,10 +135,9 @@ def creation_stage(resource: Resource, topology: Topology) -> Stage:
 
 def _stage_of_way_on(binding: Binding, topology: Topology) -> Stage:
     """When an exchange that others lead to gets a way: what is led there first would be lost."""
-    if binding.destination == Names(topology.prefix).entrance(ANY):
-        return Stage.PUT_WAYS_IN  # It is made then.
-    later = ({topology.exit}, topology.entrances, topology.gates, topology.delay_queues)
-    is_later = any(binding.destination in names for names in later)
+    if binding.destination in topology.into_ladder:
+        return Stage.PUT_WAYS_IN  # Its door is made then.
+    is_later = binding.destination in topology.into_delays
     return Stage.PUT_WAYS_FURTHER_IN if is_later else Stage.PUT_WAYS_BETWEEN_ENDS
 
 

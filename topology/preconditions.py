@@ -50,9 +50,11 @@ def _routes_that_its_type_does_not_know(both: Comparison, staying: Set[str]) -> 
     for binding in both.desired.bindings if untyped else ():
         if binding.source in untyped:
             ways[binding.source].append(binding)
+    written = {exchange.name: exchange.type for exchange in both.desired.exchanges}
     for name, bindings in sorted(ways.items()):
         kind = both.live.exchanges[name].type
-        if found := next(filter(None, (_not_looked_at(kind, binding) for binding in bindings)), None):
+        told = (_not_looked_at(kind, binding) or _not_told(kind, written.get(name), binding) for binding in bindings)
+        if found := next(filter(None, told), None):
             fix = found[1] + (_ALL_AT_ONE_LEVEL if kind == "fanout" and _part(bindings, both) else "")
             yield Refusal(f"exchange {name}", f"is of type {kind}, {found[0]}", fix, blocking=True)
 
@@ -79,6 +81,13 @@ def _not_looked_at(kind: str, way: Binding) -> tuple[str, str] | None:
             return reason, "write the keys out, or route from a topic exchange"
         case _:
             return None
+
+
+def _not_told(kind: str, written: str | None, way: Binding) -> tuple[str, str] | None:
+    """What an exchange of this type looks at and a route does not say, as it was written for another, and what to write instead."""
+    if kind in ("direct", "topic") and written in ("fanout", "headers") and not way.key:
+        return "which looks at keys: nothing would come by a route without one", f"write type: {kind} there, and keys"
+    return None
 
 
 def _policies_of_others(both: Comparison) -> Iterator[Refusal]:

@@ -282,6 +282,20 @@ class TestAnyType:
             True,
         )
 
+    @pytest.mark.parametrize("kind", ["direct", "topic"])
+    def test_one_that_looks_at_keys_gets_no_route_without_any(self, kind: ExchangeType) -> None:
+        """Of a file that calls it a fanout exchange: what comes by the keys that it is bound with would have no way."""
+        there = shop("5m", exchanges=(ExchangeSpec("orders.exchange", kind),))
+        desired = shop("5m", exchanges=(ExchangeSpec("orders.exchange", "fanout"),))
+
+        [blocks] = [refusal for refusal in diff(desired, live_of(there)).refusals if refusal.blocking]
+
+        assert (blocks.subject, blocks.reason, blocks.fix) == (
+            "exchange orders.exchange",
+            f"is of type {kind}, which looks at keys: nothing would come by a route without one",
+            f"write type: {kind} there, and keys",
+        )
+
     def test_one_of_another_type_that_routes_alike_blocks_nothing(self) -> None:
         """By whole keys a direct exchange routes as a topic exchange does."""
         plan = diff(SHOP, with_exchange(Live("4.3.6"), Exchange("orders.exchange", "direct")))
