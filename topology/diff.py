@@ -2,36 +2,34 @@
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from delayctl.topology.changes import Comparison
-from delayctl.topology.effective import alternate_in_force, effective, winner
-from delayctl.topology.hazards import hazard_of, judging_rank, out_of_order, queues_to_count, warnings_of
-from delayctl.topology.key_index import common_key
+from delayctl.topology.hazards import hazard_of, judging_rank, queues_to_count, warnings_of
 from delayctl.topology.live import Live, is_to_hidden_queue
 from delayctl.topology.model import (
     Binding,
     Exchange,
-    Level,
     Policy,
     Queue,
     Reference,
     Resource,
     Topology,
 )
-from delayctl.topology.moves import Move, Way
+from delayctl.topology.moves import Move
 from delayctl.topology.names import Names
-from delayctl.topology.plan import Change, Create, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
+from delayctl.topology.plan import Change, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
 from delayctl.topology.preconditions import unmet
 from delayctl.topology.record import Record, record_of, to_json
-from delayctl.topology.rerouting import names_taken, share_messages, two_ways_at_once, way_of, with_moves
+from delayctl.topology.rerouting import names_taken, two_ways_at_once, with_moves
 from delayctl.topology.stakes import Hazard, Scene
-from delayctl.topology.surroundings import bent_by_others, broken_by_others, remarks
+from delayctl.topology.succession import hold_ways_to_dead_ends, keep_ways_without_successor
+from delayctl.topology.surroundings import bent_by_others, remarks
 from delayctl.topology.wording import did_you_mean, shorten
+from delayctl.topology.work import Work
 
 
 def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterable[str] = ()) -> Plan:
@@ -41,10 +39,10 @@ def diff(desired: Topology, live: Live, *, vhost: str = "/", accept_loss: Iterab
 
 def judge(both: Comparison, *, vhost: str = "/") -> Plan:
     """Decide what of a comparison is done, in which order, and what is refused."""
-    work = _Work(both)
+    work = Work(both)
     _judge_all(work)
-    _hold_ways_to_dead_ends(work)
-    _keep_ways_without_successor(work)
+    hold_ways_to_dead_ends(work)
+    keep_ways_without_successor(work)
     work.changes = [*both.settles, *with_moves(work.changes, both.desired, both.live)]
     ttls = {name: level.ttl.ms for level in both.desired.waits for name in (level.queue, level.entrance)}
     order = partial(_order, ttls, both.desired)
@@ -113,66 +111,7 @@ def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str
     return hashlib.sha256(repr(relevant).encode()).hexdigest()
 
 
-@dataclass
-class _Work:
-    """The state of one judgement."""
-
-    both: Comparison
-    changes: list[Change] = field(default_factory=list)
-    held: dict[Change, Hazard] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    @cached_property
-    def broken(self) -> Mapping[str, Level]:
-        """The entrances that lead into what others broke."""
-        return broken_by_others(self.both)
-
-    @cached_property
-    def entrances(self) -> frozenset[str]:
-        """What leads into delays, wanted or not."""
-        return self.both.desired.entrances | self.both.delays.entrances
-
-    @cached_property
-    def _look_at_keys(self) -> frozenset[str]:
-        """The exchanges that do."""
-        desired = {exchange.name: exchange for exchange in self.both.desired.exchanges}
-        exchanges = {**desired, **self.both.live.exchanges}.values()
-        return frozenset(exchange.name for exchange in exchanges if exchange.type in ("direct", "topic"))
-
-    def may_go_on(self, way: Binding, on: Binding) -> bool:
-        """Say whether a message that goes one way may go the other one later, as far as keys tell."""
-        look_at_keys = {way.source, on.source} <= self._look_at_keys
-        return not look_at_keys or common_key(way.key, on.key) is not None
-
-    @property
-    def scene(self) -> Scene:
-        """What a judgement looks at, as far as judgement has come."""
-        both = self.both
-        return Scene(
-            both.desired,
-            both.live,
-            both.owned,
-            both.delays,
-            both.insisted,
-            dict(self.held),
-            _bent_waits(both),
-            self.broken,
-        )
-
-
-def _bent_waits(both: Comparison) -> dict[str, bool]:
-    """Delay queues that can't be changed yet, behind whose entrance messages wait as the file says no more; whether that passes."""
-    policies = both.live.policies, both.live.operator_policies
-    held = (
-        name
-        for name, wanted in both.course.held.items()
-        if effective(both.live.queues[name], *policies).settings.ttl != wanted.settings.ttl
-    )
-    return dict.fromkeys(both.course.bent, True) | dict.fromkeys(held, False)
-
-
-def _judge_all(work: _Work) -> None:
+def _judge_all(work: Work) -> None:
     """Decide what is done and what is held back, what others depend on first."""
     rank = partial(judging_rank, delays=work.both.delays)
     for _, changes in groupby(sorted(work.both.changes, key=rank), key=rank):
@@ -181,7 +120,7 @@ def _judge_all(work: _Work) -> None:
             _judge(work, change, scene)
 
 
-def _judge(work: _Work, change: Change, scene: Scene) -> None:
+def _judge(work: Work, change: Change, scene: Scene) -> None:
     """Take a change into the plan, or refuse it."""
     hazard = hazard_of(change, scene)
     if hazard and hazard.name not in work.both.insisted:
@@ -192,7 +131,7 @@ def _judge(work: _Work, change: Change, scene: Scene) -> None:
     work.changes.append(change)
 
 
-def _emptying_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]:
+def _emptying_to_wait_for(work: Work, held: Iterable[Change]) -> Iterator[Wait]:
     """Queues that go, are declared anew or get another policy once what waits in them has left."""
     scene = work.scene
     then = {
@@ -212,7 +151,7 @@ def _emptying_to_wait_for(work: _Work, held: Iterable[Change]) -> Iterator[Wait]
             yield Wait(name, name, scene.backlog(name).messages, longest, longest, outcome)
 
 
-def _switches_to_wait_for(work: _Work) -> Iterator[Wait]:
+def _switches_to_wait_for(work: Work) -> Iterator[Wait]:
     """Queues that empty on the way of a change; none where its next stage is held up, since messages go on coming there."""
     names = Names(work.both.asked.prefix)
     stopped = {change.after.name for change in work.held if isinstance(change, Replace)}
@@ -229,103 +168,12 @@ def _queue_name(change: Change) -> str | None:
     return resource.name if isinstance(resource, Queue) else None
 
 
-def _hold_ways_to_dead_ends(work: _Work) -> None:
-    """A way to an exchange waits where what it leads could not go on from there yet: it would be lost."""
-    live, into = work.both.live, defaultdict[str, list[Create]](list)
-    for change in work.changes:
-        if isinstance(change, Create) and isinstance(change.resource, Binding) and change.resource.kind == "exchange":
-            into[change.resource.destination].append(change)
-    held = [(change.resource, hazard) for change, hazard in work.held.items() if isinstance(change, Create)]
-    ahead = [(way, hazard) for way, hazard in held if isinstance(way, Binding) and way.source not in work.entrances]
-    for on, hazard in ahead:
-        if not into[on.source] or _is_led_on(on, live):
-            continue
-        for change in into[on.source]:
-            way = change.resource
-            assert isinstance(way, Binding)
-            if change not in work.held and work.may_go_on(way, on):
-                work.held[change] = replace(hazard, reason=f"waits for the way on from {on.source}: {hazard.reason}")
-                ahead.append((way, hazard))
-    work.changes = [change for change in work.changes if change not in work.held]
-
-
-def _is_led_on(way: Binding, live: Live) -> bool:
-    """Say whether what a new way shall lead goes another way now: that stays as long as the new one can't come."""
-    ways = (binding for binding in live.bindings_at("exchange", way.source) if binding.source == way.source)
-    return any(share_messages(way_of(binding, live), way_of(way, live), live) for binding in ways)
-
-
-def _keep_ways_without_successor(work: _Work) -> None:
-    """Where a way can't lead to its new destination yet, it goes on leading to the old one."""
-    live = work.both.live
-    waiting_for = {
-        way_of(change.resource, live): hazard
-        for change, hazard in work.held.items()
-        if isinstance(change, Create) and isinstance(change.resource, Binding)
-    } | _bent_ways(work)
-    for change in [c for c in work.changes if isinstance(c, Delete) and isinstance(c.resource, Binding)]:
-        assert isinstance(change.resource, Binding)
-        if change not in work.changes:
-            continue  # It is behind another way that stays.
-        left = way_of(change.resource, live)
-        if change.covered_by:
-            continue  # Its successor is there.
-        if hazard := next((hazard for way, hazard in waiting_for.items() if share_messages(left, way, live)), None):
-            stays = replace(hazard, reason=f"stays as long as its successor can't come: {hazard.reason}")
-            kept = [change, *_behind(change.resource, work)]
-            ways = {way_of(c.resource, live) for c in kept if isinstance(c, Delete) and isinstance(c.resource, Binding)}
-            # What would take the place of such a way waits too: beside it, messages would come twice.
-            kept += [
-                c
-                for c in work.changes
-                if isinstance(c, Create) and isinstance(c.resource, Binding) and way_of(c.resource, live) in ways
-            ]
-            for each in kept:
-                work.changes.remove(each)
-                work.held[each] = stays
-
-
-def _bent_ways(work: _Work) -> dict[Way, Hazard]:
-    """The ways that would lead round a queue, and for another time than the file says, were it not for what is bound there."""
-    bent = [level for level in work.both.desired.waits if level.queue in work.both.course.bent]
-    return {
-        way_of(Binding(level.entrance, "queue", level.queue), work.both.live): out_of_order(level, passes=True)
-        for level in bent
-    }
-
-
-def _behind(way: Binding, work: _Work) -> list[Change]:
-    """What would go from behind a way that stays: exchanges, queues, what leads there the messages of this way, and what rules them."""
-    live, exchanges = work.both.live, work.both.live.exchanges
-    reached = [way.destination]
-    for name in reached:
-        bindings = (b for b in live.bindings_at("exchange", name) if b.source == name)
-        ahead = [b.destination for b in bindings if work.may_go_on(way, b)]
-        # A queue that is being changed has a way round.
-        alternate = alternate_in_force(exchanges[name], live.policies) if name in exchanges else None
-        reached += [each for each in (*ahead, alternate) if each is not None and each not in reached]
-    queues = [live.queues[name] for name in reached if name in live.queues]
-
-    def goes_from_there(resource: Resource) -> bool:
-        match resource:
-            case Binding(source=source):
-                return source in reached and work.may_go_on(way, resource)
-            case Policy():
-                bare = (replace(exchanges[name], alternate=None) for name in reached if name in exchanges)
-                leads_round = any(alternate_in_force(exchange, (resource,)) for exchange in bare)
-                return leads_round or any(winner(queue, (resource,)) for queue in queues)
-            case _:
-                return resource.name in reached
-
-    return [change for change in work.changes if isinstance(change, Delete) and goes_from_there(change.resource)]
-
-
 def _refusal(change: Change, hazard: Hazard) -> Refusal:
     differences = change.differences if isinstance(change, Replace | Update) else ()
     return Refusal(label(resource_of(change)), hazard.reason, hazard.fix, differences)
 
 
-def _record_afterwards(work: _Work) -> Record:
+def _record_afterwards(work: Work) -> Record:
     """What is ours once the plan is done: all that is desired, and what is ours already and can't go yet.
 
     What others made and we refused to replace is not ours, although the file asks for it.
@@ -339,7 +187,7 @@ def _record_afterwards(work: _Work) -> Record:
     return ours.with_resources(resource for resource in kept if resource in work.both.owned)
 
 
-def _insisted_on_nothing(work: _Work) -> Iterator[str]:
+def _insisted_on_nothing(work: Work) -> Iterator[str]:
     """Names that a user insists on and that nothing has: most likely a slip, and what was meant is still refused."""
     both, refused = work.both, sorted({hazard.name for hazard in work.held.values() if not hazard.passes})
     known = {resource.name for resource in both.desired if not isinstance(resource, Binding)}
