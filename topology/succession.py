@@ -68,7 +68,7 @@ def keep_ways_without_successor(work: Work) -> None:
                 for c in work.changes
                 if isinstance(c, Create) and isinstance(c.resource, Binding) and way_of(c.resource, live) in ways
             ]
-            for each in kept:
+            for each in dict.fromkeys(kept):  # A way may lead back to where it begins.
                 work.changes.remove(each)
                 work.held[each] = stays
 
