@@ -207,7 +207,7 @@ def _order(delays: dict[str, int], desired: Topology, change: Change) -> tuple[i
     resource = resource_of(change)
     kinds: dict[type[Resource], int] = {Policy: 0, Exchange: 1, Queue: 2, Binding: 3}
     name = resource.source if isinstance(resource, Binding) else resource.name
-    last = 1 + desired.ends_first.get(name, 0) if isinstance(change, Move) else 0
+    last = 1 + max(map(desired.onward.distance, change.after)) if isinstance(change, Move) else 0
     return change.stage, last, kinds[type(resource)], delays.get(name, 0), label(resource)
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from delayctl.topology.duration import Duration
-from delayctl.topology.onward import ends_first, leading_to
+
+if TYPE_CHECKING:
+    from delayctl.topology.onward import Onward
 
 ExchangeType = str  # Plugins add types of their own; the four of AMQP are listed below.
 CONSISTENT_HASH = "x-consistent-hash"  # By a plugin that RabbitMQ ships with: one of what is bound gets the message.
@@ -257,26 +259,16 @@ class Topology:
         return frozenset(name for name in (*bound, *alternates, *dead_letters) if name is not None)
 
     @cached_property
-    def ends_first(self) -> Mapping[str, int]:
-        """Numbers of exchanges: what a message comes to later has a lower one. Those in a circle have none."""
-        return ends_first((b.source, b.destination) for b in self.bindings if b.kind == "exchange")
+    def inside(self) -> frozenset[str]:
+        """All that a message passes while it is delayed, from its entrance to the exit."""
+        return frozenset({self.exit, *self.entrances, *self.gates, *self.delay_queues})
 
     @cached_property
-    def into_ladder(self) -> frozenset[str]:
-        """The door of the ladder, and the exchanges from which messages come there."""
-        return leading_to([self.ladder.entrance] if self.ladder else [], self._onward)
+    def onward(self) -> "Onward":
+        """Where a message may go on."""
+        from delayctl.topology.onward import Onward  # noqa: PLC0415 (it is made of topologies)
 
-    @cached_property
-    def into_delays(self) -> frozenset[str]:
-        """All that messages wait in, or pass on their way in and out, and the exchanges from which they come there."""
-        return leading_to([self.exit, *self.entrances, *self.gates, *self.delay_queues], self._onward)
-
-    @cached_property
-    def _onward(self) -> frozenset[tuple[str, str]]:
-        """From where to where a message goes before it waits."""
-        bound = ((binding.source, binding.destination) for binding in self.bindings)
-        alternates = ((exchange.name, exchange.alternate) for exchange in self.exchanges if exchange.alternate)
-        return frozenset(pair for pair in (*bound, *alternates) if pair[0] != self.exit)
+        return Onward(self)
 
     @cached_property
     def delay_queues(self) -> frozenset[str]:

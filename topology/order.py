@@ -135,9 +135,9 @@ def creation_stage(resource: Resource, topology: Topology) -> Stage:
 
 def _stage_of_way_on(binding: Binding, topology: Topology) -> Stage:
     """When an exchange that others lead to gets a way: what is led there first would be lost."""
-    if binding.destination in topology.into_ladder:
+    if topology.ladder and topology.onward.leads_to(binding, {topology.ladder.entrance}):
         return Stage.PUT_WAYS_IN  # Its door is made then.
-    is_later = binding.destination in topology.into_delays
+    is_later = topology.onward.leads_to(binding, topology.inside)
     return Stage.PUT_WAYS_FURTHER_IN if is_later else Stage.PUT_WAYS_BETWEEN_ENDS
 
 
