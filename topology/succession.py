@@ -9,7 +9,7 @@ from dataclasses import replace
 from delayctl.topology.effective import alternate_in_force, winner
 from delayctl.topology.hazards import out_of_order
 from delayctl.topology.live import Live
-from delayctl.topology.model import Binding, Policy, Resource
+from delayctl.topology.model import CONSISTENT_HASH, Binding, Policy, Resource
 from delayctl.topology.moves import Way
 from delayctl.topology.plan import Change, Create, Delete
 from delayctl.topology.rerouting import share_messages, way_of
@@ -60,14 +60,9 @@ def keep_ways_without_successor(work: Work) -> None:
             continue  # Its successor is there.
         if hazard := next((hazard for way, hazard in waiting_for.items() if share_messages(left, way, live)), None):
             stays = replace(hazard, reason=f"stays as long as its successor can't come: {hazard.reason}")
-            kept = [change, *_behind(change.resource, work)]
-            ways = {way_of(c.resource, live) for c in kept if isinstance(c, Delete) and isinstance(c.resource, Binding)}
-            # What would take the place of such a way waits too: beside it, messages would come twice.
-            kept += [
-                c
-                for c in work.changes
-                if isinstance(c, Create) and isinstance(c.resource, Binding) and way_of(c.resource, live) in ways
-            ]
+            reached = _reached(change.resource, work)
+            kept = [change, *_going(change.resource, reached, work)]
+            kept += _coming(kept, reached, work)
             for each in dict.fromkeys(kept):  # A way may lead back to where it begins.
                 work.changes.remove(each)
                 work.held[each] = stays
@@ -82,8 +77,8 @@ def _bent_ways(work: Work) -> dict[Way, Hazard]:
     }
 
 
-def _behind(way: Binding, work: Work) -> list[Change]:
-    """What would go from behind a way that stays: exchanges, queues, what leads there the messages of this way, and what rules them."""
+def _reached(way: Binding, work: Work) -> list[str]:
+    """What the messages of a way come to now."""
     live, exchanges = work.both.live, work.both.live.exchanges
     reached = [way.destination]
     for name in reached:
@@ -92,7 +87,13 @@ def _behind(way: Binding, work: Work) -> list[Change]:
         # A queue that is being changed has a way round.
         alternate = alternate_in_force(exchanges[name], live.policies) if name in exchanges else None
         reached += [each for each in (*ahead, alternate) if each is not None and each not in reached]
-    queues = [live.queues[name] for name in reached if name in live.queues]
+    return reached
+
+
+def _going(way: Binding, reached: list[str], work: Work) -> list[Change]:
+    """What would go from behind a way that stays: exchanges, queues, what leads there the messages of this way, and what rules them."""
+    exchanges = work.both.live.exchanges
+    queues = [work.both.live.queues[name] for name in reached if name in work.both.live.queues]
 
     def goes_from_there(resource: Resource) -> bool:
         match resource:
@@ -106,3 +107,15 @@ def _behind(way: Binding, work: Work) -> list[Change]:
                 return resource.name in reached
 
     return [change for change in work.changes if isinstance(change, Delete) and goes_from_there(change.resource)]
+
+
+def _coming(kept: list[Change], reached: list[str], work: Work) -> list[Change]:
+    """What would come for the messages of ways that stay: in their place it would double them, and beside others some would go there."""
+    live = work.both.live
+    ways = {way_of(c.resource, live) for c in kept if isinstance(c, Delete) and isinstance(c.resource, Binding)}
+    choosing = {name for name in reached if name in live.exchanges and live.exchanges[name].type == CONSISTENT_HASH}
+
+    def takes_some(resource: Resource) -> bool:
+        return isinstance(resource, Binding) and (way_of(resource, live) in ways or resource.source in choosing)
+
+    return [change for change in work.changes if isinstance(change, Create) and takes_some(change.resource)]

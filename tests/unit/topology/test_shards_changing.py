@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from delayctl.topology.diff import diff, empty_topology
+from delayctl.topology.duration import Duration
 from delayctl.topology.execute import execute
 from delayctl.topology.expand import expand
 from delayctl.topology.former import telltales
@@ -186,6 +187,18 @@ class TestShardsOutOfOrder:
         subjects = [refusal.subject for refusal in plan.refusals]
         assert subjects.count("binding delay.a.exchange → delay.a.spread.exchange") == 1
         assert len(subjects) == len(set(subjects))
+
+    def test_no_shorter_shard_comes_while_a_route_that_leaves_is_there(self) -> None:
+        """It would get a part of the messages, which wait too short there: their level is shortened once they are led to another."""
+        broker = applied(through(file(2), "a"))
+        self.with_broken_queues(broker, "delay.c.queue")
+        shorter = file(3, 1, 1)
+        levels = tuple(replace(level, ttl=Duration(1_000)) if level.name == "a" else level for level in shorter.levels)
+
+        apply(through(replace(shorter, levels=levels), "c"), broker)
+
+        ways = {b for b in broker.bindings if b.source == "delay.a.spread.exchange"}
+        assert {way.destination for way in ways} == {"delay.a.1.exchange", "delay.a.2.exchange"}
 
 
 def through(spec: Spec, level: str) -> Spec:
