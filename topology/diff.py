@@ -22,7 +22,7 @@ from delayctl.topology.model import (
 from delayctl.topology.moves import Move
 from delayctl.topology.names import Names
 from delayctl.topology.plan import Change, Delete, Plan, Refusal, Replace, Update, Wait, label, resource_of
-from delayctl.topology.preconditions import unmet
+from delayctl.topology.preconditions import has_other_steps, unmet
 from delayctl.topology.record import Record, record_of, to_json
 from delayctl.topology.rerouting import names_taken, two_ways_at_once, with_moves
 from delayctl.topology.stakes import Hazard, Scene
@@ -88,7 +88,10 @@ def _theirs_that_stay(held: Iterable[Change], scene: Scene) -> frozenset[str]:
 
 def at_stake(both: Comparison) -> frozenset[str]:
     """The queues whose backlog decides what may be done, so that only these need to be counted."""
-    return frozenset(queues_to_count(both.changes, both.desired, both.delays)) & frozenset(both.live.queues)
+    names, counted = Names(both.asked.prefix), set(queues_to_count(both.changes, both.desired, both.delays))
+    if has_other_steps(both):
+        counted |= {name for name in both.delays.queues if names.step_of(name) is not None}
+    return frozenset(counted & both.live.queues.keys())
 
 
 def fingerprint(scope: Record, existing: Iterable[Reference], live: Live) -> str:

@@ -104,15 +104,20 @@ def _policies_of_others(both: Comparison) -> Iterator[Refusal]:
 
 def _another_ladder(both: Comparison, on_ladder: int) -> Iterator[Refusal]:
     """What is under way on a ladder counts on the steps below it as they are."""
+    if on_ladder and has_other_steps(both):
+        are = "are" if on_ladder > 1 else "is"
+        reason = f"{plural(on_ladder, 'message')} {are} under way on it, and would come early or late with steps of another length"
+        fix = "let it run empty first: apply a file without any, with --wait, and then this one"
+        yield Refusal(f"ladder {Names(both.asked.prefix).entrance(ANY)}", reason, fix, blocking=True)
+
+
+def has_other_steps(both: Comparison) -> bool:
+    """Say whether all steps of the ladder have another length than they are asked to have."""
     names = Names(both.asked.prefix)
     steps = [wait for wait in both.asked.waits if names.step_of(wait.queue) is not None]
     found = {wait.ttl: ttl for wait in steps if (ttl := _wait_in_force(wait, both)) is not None}
     # Where some steps are as they shall be, others are broken, or a change of all of them has begun: that is to be mended.
-    if on_ladder and found and all(asked != ttl for asked, ttl in found.items()):
-        are = "are" if on_ladder > 1 else "is"
-        reason = f"{plural(on_ladder, 'message')} {are} under way on it, and would come early or late with steps of another length"
-        fix = "let it run empty first: apply a file without any, with --wait, and then this one"
-        yield Refusal(f"ladder {names.entrance(ANY)}", reason, fix, blocking=True)
+    return bool(found) and all(asked != ttl for asked, ttl in found.items())
 
 
 def _wait_in_force(step: Level, both: Comparison) -> Duration | None:

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from delayctl.topology.changes import Comparison
 from delayctl.topology.diff import at_stake, fingerprint
+from delayctl.topology.duration import Duration
+from delayctl.topology.expand import expand
 from delayctl.topology.live import Live
 from delayctl.topology.model import Binding, Exchange, Policy, Queue, Settings
 from delayctl.topology.record import record_of
-from delayctl.topology.spec import QueueSpec
+from delayctl.topology.spec import LadderSpec, QueueSpec, Spec, WaitSpec
 
 from tests.support.examples import ORDERS_QUEUE, live_of, shop
 from tests.support.shop import (
@@ -106,3 +108,12 @@ def test_what_is_at_stake_is_counted_and_nothing_more() -> None:
 def test_where_nothing_changes_nothing_is_at_stake() -> None:
     """An idle plan counts no queue."""
     assert at_stake(Comparison(SHOP, live_of(SHOP))) == frozenset()
+
+
+def test_a_ladder_with_steps_of_another_length_is_at_stake() -> None:
+    """Also where others keep its queues from being changed: whether messages are under way decides about all the rest."""
+    desired, there = (expand(Spec((), ladder=LadderSpec(Duration(ms), 2, WaitSpec()))) for ms in (1_000, 300))
+    theirs = Policy("theirs", "^delay", "queues", 5, (("message-ttl", 100),))
+    live = replace(live_of(there), policies=(theirs,))
+
+    assert at_stake(Comparison(desired, live)) == {"delay.any.00.queue", "delay.any.01.queue"}
