@@ -340,7 +340,7 @@ def test_a_slow_task_hears_a_stop_and_writes_down_what_is_confirmed_while_it_res
     def look() -> None:
         until(lambda: len(broker.waiting("1m")) == 1, 10)
         written.append(len(table(tmp_path, LEDGER, "message_id")))
-        if passing.slept_s >= 5:
+        if written[-1]:  # The broker has it before the task has heard so.
             stop(tmp_path)
 
     passing = PassingTime(look)
@@ -349,7 +349,8 @@ def test_a_slow_task_hears_a_stop_and_writes_down_what_is_confirmed_while_it_res
     result = publish_rows([batch("1", "2", "3")], assigned(broker, rate=1 / 480), fenced(tmp_path))
 
     assert result == Result(Account(rows=1, confirmed=1), leaves_rows=True)
-    assert (written[-1], ids_at(broker, "1m"), passing.slept_s) == (1, ["1"], 5)
+    assert (written[-1], ids_at(broker, "1m")) == (1, ["1"])
+    assert passing.slept_s < 60
 
 
 def test_a_stop_that_came_before_the_task_began_is_heard(broker: SimulatedBroker, tmp_path: Path) -> None:
